@@ -1,3 +1,4 @@
+import { parseJson } from '../encode/decode/otlp-json.ts';
 import { type ProtobufReader, readMessage } from '../encode/protobuf/protobuf-reader.ts';
 import { toTag, WIRE_TYPE } from '../encode/protobuf/protobuf-writer.ts';
 import { toShownName } from '../encode/shown-name.ts';
@@ -47,7 +48,7 @@ function toCount(value: unknown): number {
 /** The message of a google.rpc.Status, which is the body of a collector's failure. */
 export function toCollectorMessage(body: AnswerBody): string | undefined {
   return toMessage(
-    isProtobuf(body) ? readStatusMessage(body.bytes) : member(parseJson(body.bytes), 'message'),
+    isProtobuf(body) ? readStatusMessage(body.bytes) : member(parseJson(body.bytes.toString()), 'message'),
   );
 }
 
@@ -63,7 +64,7 @@ interface RawPartialSuccess {
 const ALL_ACCEPTED: RawPartialSuccess = { rejected: 0, message: undefined };
 
 function parsePartialSuccess(bytes: Buffer): RawPartialSuccess {
-  const partialSuccess = member(parseJson(bytes), 'partialSuccess');
+  const partialSuccess = member(parseJson(bytes.toString()), 'partialSuccess');
   // An int64 is a string in JSON, but decoders must also accept a number.
   return {
     rejected: member(partialSuccess, 'rejectedSpans') ?? 0,
@@ -107,14 +108,6 @@ function readStatusMessage(bytes: Buffer): string | null | undefined {
 
 function toMessage(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? toShownName(value, MAX_MESSAGE_CHARS) : undefined;
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString());
-  } catch {
-    return undefined;
-  }
 }
 
 function member(value: unknown, name: string): unknown {

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { decodeRecord } from '../encode/decode-record.ts';
+import { decodeRecord } from '../encode/decode/decode-record.ts';
 import type { RequestRecord } from '../encode/request-record.ts';
 import type { TelemetryLog } from '../telemetry-log.ts';
 import { AttributesDigester } from './canonical-attributes.ts';

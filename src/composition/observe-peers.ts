@@ -1,4 +1,4 @@
-import { decodeRecord, type ShownAttempt } from '#otel/encode/decode-record.ts';
+import { decodeRecord, type ShownAttempt } from '#otel/encode/decode/decode-record.ts';
 import { toOutcome } from '#otel/encode/request-outcome.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import type { EndedRecord } from '#otel/queue/record-consumer.ts';

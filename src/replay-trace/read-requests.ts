@@ -1,4 +1,4 @@
-import { decodeRecords } from '#otel/encode/decode-record.ts';
+import { decodeRecords } from '#otel/encode/decode/decode-record.ts';
 import { readLines } from '../file-lines.ts';
 import { type TracedRequest, toTracedRequest } from './traced-request.ts';
 

@@ -1,17 +1,9 @@
-import { readJsonInt } from '#otel/encode/decode-record.ts';
+import { isJsonObject, type JsonObject, readJsonInt } from '#otel/encode/decode/otlp-json.ts';
 import { ANY_VALUE, KEY_VALUE, SPAN } from '#otel/encode/protobuf/otlp-tags.ts';
 import { MAX_VARINT_BYTES, type ProtobufWriter } from '#otel/encode/protobuf/protobuf-writer.ts';
 
 /** Lists in lists are read to this depth. The gateway writes none. */
 const MAX_DEPTH = 8;
-
-/** An object of parsed JSON. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Whether a value of parsed JSON is an object. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /**
  * Writes a KeyValue of OTLP JSON as the protobuf field `attributes` of a span. False for a value that the gateway never

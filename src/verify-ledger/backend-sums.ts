@@ -1,4 +1,4 @@
-import { isJsonObject } from './any-value.ts';
+import { isJsonObject } from '#otel/encode/decode/otlp-json.ts';
 import type { LedgerEntry, TokenSums } from './exported-span.ts';
 import { sumTokens } from './instance-check.ts';
 

@@ -1,8 +1,14 @@
 import { LEDGER, RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import { readJsonInt } from '#otel/encode/decode-record.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  listOf,
+  parseJson,
+  readJsonInt,
+} from '#otel/encode/decode/otlp-json.ts';
 import { ProtobufWriter } from '#otel/encode/protobuf/protobuf-writer.ts';
 import { AttributesDigester } from '#otel/ledger/canonical-attributes.ts';
-import { isJsonObject, type JsonObject, writeJsonAttribute } from './any-value.ts';
+import { writeJsonAttribute } from './any-value.ts';
 
 /** Sums of tokens. */
 export interface TokenSums {
@@ -182,18 +188,4 @@ function rangesOf(values: Values, name: string, instance: string) {
     if (first === undefined || Number(last) < Number(first)) return [];
     return [{ instance: elsewhere, first: Number(first), last: Number(last) }];
   });
-}
-
-function listOf(value: unknown, member: string): readonly unknown[] {
-  const list = isJsonObject(value) ? value[member] : undefined;
-  return Array.isArray(list) ? list : [];
-}
-
-/** Returns undefined for invalid JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,4 @@
-import type { ShownRecord } from '#otel/encode/decode-record.ts';
+import type { ShownRecord } from '#otel/encode/decode/decode-record.ts';
 import { allows } from '../../../config/secrets/admin-tokens.ts';
 import type { GatewayIdentity } from '../../admin-collaborators.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';

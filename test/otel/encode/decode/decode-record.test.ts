@@ -3,16 +3,16 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeRecord, decodeRecords } from '#otel/encode/decode-record.ts';
+import { decodeRecord, decodeRecords } from '#otel/encode/decode/decode-record.ts';
 import { SpanEncoder } from '#otel/encode/encode-span.ts';
 import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
 import type { RequestRecord } from '#otel/encode/request-record.ts';
 import { encodeResourceSpans, joinJsonBatch } from '#otel/encode/resource-spans.ts';
 import { recordAttemptSpan } from '#otel/span/attempt-span.ts';
 import { SpanIdSource } from '#otel/span/trace-ids.ts';
-import { encodeFields, encodeRecord } from '../encoded-spans.ts';
-import { FULL_RECORD, LEAST_RECORD, toAttributes } from '../records.ts';
-import { anyRecord } from './any-record.ts';
+import { encodeFields, encodeRecord } from '../../encoded-spans.ts';
+import { FULL_RECORD, LEAST_RECORD, toAttributes } from '../../records.ts';
+import { anyRecord } from '../any-record.ts';
 
 const source = new SpanIdSource();
 

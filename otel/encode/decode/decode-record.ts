@@ -1,6 +1,7 @@
-import { FAILED_ATTEMPT, RECORD_FIELDS } from './attribute-names.ts';
-import { toSpanJson } from './protobuf/span-to-json.ts';
-import type { RequestRecord } from './request-record.ts';
+import { FAILED_ATTEMPT, RECORD_FIELDS } from '../attribute-names.ts';
+import { toSpanJson } from '../protobuf/span-to-json.ts';
+import type { RequestRecord } from '../request-record.ts';
+import { isJsonObject, listOf, parseJson, readJsonInt } from './otlp-json.ts';
 
 /** An attempt of a request that failed. */
 export interface ShownAttempt {
@@ -52,7 +53,7 @@ export function decodeRecord(encodedSpan: Uint8Array): ShownRecord | null {
  */
 export function decodeRecords(fileLine: Uint8Array | string): readonly RequestRecord[] | null {
   const message = parseJson(toText(fileLine));
-  if (!isObject(message) || !Array.isArray(message.resourceSpans)) return null;
+  if (!isJsonObject(message) || !Array.isArray(message.resourceSpans)) return null;
   return message.resourceSpans
     .flatMap((resourceSpans) => listOf(resourceSpans, 'scopeSpans'))
     .flatMap((scopeSpans) => listOf(scopeSpans, 'spans'))
@@ -62,7 +63,7 @@ export function decodeRecords(fileLine: Uint8Array | string): readonly RequestRe
 function toRecord(span: unknown): RequestRecord | null {
   const fields: Record<string, unknown> = {};
   for (const attribute of listOf(span, 'attributes')) {
-    if (isObject(attribute) && typeof attribute.key === 'string') {
+    if (isJsonObject(attribute) && typeof attribute.key === 'string') {
       readAttribute(fields, attribute.key, attribute.value);
     }
   }
@@ -94,8 +95,8 @@ function readAttribute(fields: Record<string, unknown>, name: string, value: unk
 }
 
 function readFailedAttempt(event: unknown): ShownAttempt | null {
-  if (!isObject(event) || event.name !== FAILED_ATTEMPT.event) return null;
-  const attributes = listOf(event, 'attributes').filter(isObject);
+  if (!isJsonObject(event) || event.name !== FAILED_ATTEMPT.event) return null;
+  const attributes = listOf(event, 'attributes').filter(isJsonObject);
   const read = (type: WireType, name: string) =>
     readValue(type, attributes.find(({ key }) => key === name)?.value);
   const replica = read('string', FAILED_ATTEMPT.replica);
@@ -109,7 +110,7 @@ function readFailedAttempt(event: unknown): ShownAttempt | null {
 
 /** Reads an OTLP AnyValue in JSON if it has this type. */
 function readValue(type: WireType, value: unknown): unknown {
-  if (!isObject(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   switch (type) {
     case 'string':
       return typeof value.stringValue === 'string' ? value.stringValue : undefined;
@@ -120,7 +121,7 @@ function readValue(type: WireType, value: unknown): unknown {
     case 'double':
       return typeof value.doubleValue === 'number' ? value.doubleValue : undefined;
     case 'strings':
-      return isObject(value.arrayValue) ? readStrings(value.arrayValue) : undefined;
+      return isJsonObject(value.arrayValue) ? readStrings(value.arrayValue) : undefined;
     case 'doubles':
       return undefined;
   }
@@ -130,36 +131,8 @@ function readStrings(arrayValue: unknown): readonly unknown[] {
   return listOf(arrayValue, 'values').flatMap((item) => readValue('string', item) ?? []);
 }
 
-/**
- * The int of an AnyValue in JSON, where an int64 is a number, or a text as protobuf prints it. Other texts, such as ` 7`
- * and `0x7`, are ints for JavaScript and not for other readers.
- */
-export function readJsonInt({ intValue }: Readonly<Record<string, unknown>>): number | undefined {
-  const number = typeof intValue === 'string' ? Number(intValue) : intValue;
-  if (typeof number !== 'number' || !Number.isSafeInteger(number)) return undefined;
-  return typeof intValue === 'number' || String(number) === intValue ? number : undefined;
-}
-
-function listOf(value: unknown, member: string): readonly unknown[] {
-  const list = isObject(value) ? value[member] : undefined;
-  return Array.isArray(list) ? list : [];
-}
-
 function toObject(value: unknown): object {
-  return isObject(value) ? value : {};
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Returns undefined for invalid JSON. V8's error message would quote the text. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return isJsonObject(value) ? value : {};
 }
 
 function toText(bytes: Uint8Array | string): string {
