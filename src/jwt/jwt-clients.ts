@@ -23,9 +23,9 @@ export type JwtAnswer<T> = T | 'invalid' | 'unavailable';
 export interface JwtClientsCollaborators<T> {
   /** Makes the client of a valid token; null: not at the moment. Never rejects. */
   readonly toClient: (facts: JwtFacts) => T | Promise<T | null>;
-  /** Has the keys read again. They arrive by `useKeys` before this resolves. Never rejects. */
   /** How long what it has made may be used. */
   readonly clientMs: number;
+  /** Has the keys read again. They arrive by `useKeys` before this resolves. Never rejects. */
   readonly refreshKeys: () => Promise<void>;
   /** Creates what verifies tokens with these keys. */
   readonly createVerifier: (rules: JwtRules, keys: readonly PublicJwk[]) => JwtVerifier;

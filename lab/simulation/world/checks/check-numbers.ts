@@ -35,7 +35,8 @@ export function checkNumbers(chronicle: Chronicle, losses: readonly Losses[]): s
 export function checkLedgers(chronicle: Chronicle, losses: readonly Losses[]): string | null {
   const verification = new Verification();
   for (const { json } of [...chronicle.collected.values(), ...chronicle.ledgers.values()]) {
-    verification.addLine(Buffer.from(toLine(json)));
+    const line = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [json] }] }] });
+    verification.addLine(Buffer.from(line));
   }
   if (verification.brokenLines > 0) return `${verification.brokenLines} spans cannot be verified`;
   const refused = byInstance(chronicle.refused.values());
@@ -130,14 +131,11 @@ function seqOf({ attributes }: CollectedSpan): number {
 
 /** The numbers of which a ledger span says that their records were dropped, lost or not encoded. */
 function toDeclared({ json }: CollectedSpan): readonly number[] {
-  return (new SpanReader().readLine(toLine(json)) ?? []).flatMap((span) =>
-    span.kind === 'ledger' ? numbersIn([...span.dropped, ...span.lost, ...span.unencodable]) : [],
-  );
-}
-
-/** A span as a line of a file, in OTLP JSON. */
-function toLine(json: object): string {
-  return JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [json] }] }] });
+  return new SpanReader()
+    .readSpans(JSON.stringify(json))
+    .flatMap((span) =>
+      span.kind === 'ledger' ? numbersIn([...span.dropped, ...span.lost, ...span.unencodable]) : [],
+    );
 }
 
 function numbersIn(ranges: readonly SeqRange[]): readonly number[] {
