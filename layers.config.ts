@@ -37,6 +37,7 @@ export const ROOMS: readonly Room[] = [
       'src/closest-name.ts',
       'src/version.ts',
       'src/config/',
+      'src/json/members.ts',
       'src/json/parse-json.ts',
       // Words for reasons, which the admin API gives as codes.
       'src/replicas/reachability.ts',
@@ -346,6 +347,7 @@ export const ROOMS: readonly Room[] = [
       'src/verdict/',
       'src/at-most-once-per-minute.ts',
       'src/in-turn.ts',
+      'src/json/members.ts',
       'src/json/parse-json.ts',
       'src/replicas/',
       'src/config/config.ts',

@@ -1,12 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type AdminClient,
-  itemsOf,
-  memberOf,
-  openAdmin,
-  printJson,
-  UnreachableError,
-} from './admin/client.ts';
+import { itemsOf, memberOf } from '../json/members.ts';
+import { type AdminClient, openAdmin, printJson, UnreachableError } from './admin/client.ts';
 import {
   callDrain,
   callOrAsk,

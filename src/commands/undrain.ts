@@ -1,13 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { printDuration } from '../config/values/values.ts';
-import {
-  type AdminClient,
-  memberOf,
-  openAdmin,
-  printJson,
-  RefusedError,
-  UnreachableError,
-} from './admin/client.ts';
+import { memberOf } from '../json/members.ts';
+import { type AdminClient, openAdmin, printJson, RefusedError, UnreachableError } from './admin/client.ts';
 import {
   callDrain,
   checkRamp,

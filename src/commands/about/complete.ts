@@ -1,3 +1,4 @@
+import { itemsOf, memberOf } from '../../json/members.ts';
 import type { Invocation } from '../command-line/command.ts';
 import type { CommandSpec, OptionSpec, Words } from '../command-line/command-spec.ts';
 import { COMMAND_NAMES, COMMANDS, isCommandName } from '../command-line/command-table.ts';
@@ -142,7 +143,7 @@ async function readNames(
   env: Invocation['env'],
 ): Promise<readonly Candidate[]> {
   try {
-    const { itemsOf, memberOf, openAdmin } = await import('../admin/client.ts');
+    const { openAdmin } = await import('../admin/client.ts');
     const client = await openAdmin(Object.fromEntries(values), env);
     const answer = await client.call('GET', `/admin/${list}`, AbortSignal.timeout(GATEWAY_TIMEOUT_MS));
     return itemsOf(answer, list).map((item) => ({ word: String(memberOf(item, 'name')), help: '' }));

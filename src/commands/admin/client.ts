@@ -4,6 +4,7 @@ import {
   type NeededRole,
   readAdminTokens,
 } from '../../config/secrets/admin-tokens.ts';
+import { memberOf } from '../../json/members.ts';
 import { parseJson } from '../../json/parse-json.ts';
 import { StartError } from '../../start-error.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
@@ -205,17 +206,6 @@ function toApiError(answer: unknown): { readonly code?: string; readonly message
     ...(typeof code === 'string' ? { code } : {}),
     ...(typeof message === 'string' ? { message } : {}),
   };
-}
-
-/** Returns a member of a JSON object; undefined if there is none. */
-export function memberOf(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
-}
-
-/** Returns the items of a list in a JSON object; none if there is no such list. */
-export function itemsOf(value: unknown, key: string): readonly unknown[] {
-  const listed = memberOf(value, key);
-  return Array.isArray(listed) ? listed : [];
 }
 
 /** Prints an answer of the admin API unchanged. */

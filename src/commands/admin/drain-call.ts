@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../../config/values/values.ts';
+import { memberOf } from '../../json/members.ts';
 import { type ByteSource, type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { toOneLine } from '../terminal/table.ts';
-import { type AdminClient, memberOf, RefusedError, UnreachableError } from './client.ts';
+import { type AdminClient, RefusedError, UnreachableError } from './client.ts';
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 5_000;

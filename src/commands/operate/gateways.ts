@@ -1,4 +1,5 @@
-import { type AdminClient, itemsOf, memberOf, openAdmin, printJson } from '../admin/client.ts';
+import { itemsOf, memberOf } from '../../json/members.ts';
+import { type AdminClient, openAdmin, printJson } from '../admin/client.ts';
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseDuration } from '../../config/values/values.ts';
-import { type AdminClient, itemsOf, memberOf, openAdmin, UnreachableError } from '../admin/client.ts';
+import { itemsOf, memberOf } from '../../json/members.ts';
+import { type AdminClient, openAdmin, UnreachableError } from '../admin/client.ts';
 import { type Invocation, type TextSink, UsageError } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';

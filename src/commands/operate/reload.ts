@@ -1,4 +1,5 @@
-import { itemsOf, memberOf, openAdmin, printJson, RefusedError } from '../admin/client.ts';
+import { itemsOf, memberOf } from '../../json/members.ts';
+import { openAdmin, printJson, RefusedError } from '../admin/client.ts';
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';

@@ -1,4 +1,5 @@
-import { memberOf, openAdmin, printJson } from '../admin/client.ts';
+import { memberOf } from '../../json/members.ts';
+import { openAdmin, printJson } from '../admin/client.ts';
 import type { Invocation } from '../command-line/command.ts';
 import { COMMANDS } from '../command-line/command-table.ts';
 import { parseOptions } from '../command-line/options.ts';

@@ -1,4 +1,4 @@
-import { memberOf } from '../admin/client.ts';
+import { memberOf } from '../../json/members.ts';
 import type { Paint, Style } from './paint.ts';
 import { toOneLine } from './table.ts';
 

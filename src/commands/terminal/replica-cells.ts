@@ -1,6 +1,6 @@
+import { memberOf } from '../../json/members.ts';
 import { HEALTH_TEXTS } from '../../replicas/health-decision.ts';
 import { REASON_TEXTS } from '../../replicas/reachability.ts';
-import { memberOf } from '../admin/client.ts';
 import type { Style } from './paint.ts';
 import { type Cell, toOneLine } from './table.ts';
 

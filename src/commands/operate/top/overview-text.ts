@@ -1,4 +1,4 @@
-import { memberOf } from '../../admin/client.ts';
+import { memberOf } from '../../../json/members.ts';
 import { type Paint, type Style, WITHOUT_PAINT } from '../../terminal/paint.ts';
 import { toAge, toNameAndState } from '../../terminal/replica-cells.ts';
 import { type Cell, toOneLine, toTable } from '../../terminal/table.ts';

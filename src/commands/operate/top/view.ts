@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '../../admin/client.ts';
+import { itemsOf, memberOf } from '../../../json/members.ts';
 import { GROUPINGS, SORT_KEYS } from '../../command-line/operator-commands.ts';
 
 type SortKey = (typeof SORT_KEYS)[number];

@@ -1,5 +1,5 @@
+import { memberOf } from '../../../json/members.ts';
 import type { Observation } from '../../../verdict/observation.ts';
-import { memberOf } from '../../admin/client.ts';
 
 /** Reads one item of GET /admin/observations; null if it is none. */
 export function toObservation(item: unknown): Observation | null {

@@ -1,5 +1,6 @@
+import { itemsOf, memberOf } from '../../../json/members.ts';
 import type { Observation } from '../../../verdict/observation.ts';
-import { type AdminClient, itemsOf, memberOf, UnreachableError } from '../../admin/client.ts';
+import { type AdminClient, UnreachableError } from '../../admin/client.ts';
 import { toObservation } from '../compare/to-observation.ts';
 
 /** The requests that have ended since the look before. */

@@ -1,4 +1,5 @@
-import { type AdminClient, itemsOf, memberOf, RefusedError, UnreachableError } from '../../admin/client.ts';
+import { itemsOf, memberOf } from '../../../json/members.ts';
+import { type AdminClient, RefusedError, UnreachableError } from '../../admin/client.ts';
 import { callDrain } from '../../admin/drain-call.ts';
 import { toOneLine } from '../../terminal/table.ts';
 import { RolloutStop } from '../stop.ts';

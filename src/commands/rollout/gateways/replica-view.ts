@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '../../admin/client.ts';
+import { itemsOf, memberOf } from '../../../json/members.ts';
 import { readMark } from './rollout-mark.ts';
 
 /** A replica as one gateway, or all of them together, see it. */

@@ -1,4 +1,5 @@
 import type { KubernetesSource } from '../../../../../config/kubernetes-source.ts';
+import { itemsOf, memberOf } from '../../../../../json/members.ts';
 import { parseJson } from '../../../../../json/parse-json.ts';
 import { ApiError, callApi, readText, toStatusError } from '../api-call.ts';
 
@@ -60,27 +61,17 @@ function toPatch({ uid }: PodReference, { type, since }: PodCondition): object {
 /** Reads the pod that the API server answers with. */
 function readOutcome(text: string, { uid }: PodReference, type: string): 'written' | 'no_gate' {
   const pod = parseJson(text);
-  const conditions = listOf(memberOf(memberOf(pod, 'status'), 'conditions'));
+  const conditions = itemsOf(memberOf(pod, 'status'), 'conditions');
   const isTrue = conditions.some(
     (each) => memberOf(each, 'type') === type && memberOf(each, 'status') === 'True',
   );
   if (memberOf(memberOf(pod, 'metadata'), 'uid') !== uid || !isTrue) throw new ApiError('malformed_answer');
-  const gates = listOf(memberOf(memberOf(pod, 'spec'), 'readinessGates'));
+  const gates = itemsOf(memberOf(pod, 'spec'), 'readinessGates');
   return gates.some((gate) => memberOf(gate, 'conditionType') === type) ? 'written' : 'no_gate';
 }
 
 /** The uid in a patch is immutable, so the API server refuses one for a pod that has another. */
 function isOfAnotherPod(text: string): boolean {
-  const causes = listOf(memberOf(memberOf(parseJson(text), 'details'), 'causes'));
+  const causes = itemsOf(memberOf(parseJson(text), 'details'), 'causes');
   return causes.some((cause) => memberOf(cause, 'field') === 'metadata.uid');
-}
-
-function memberOf(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-    ? Reflect.get(value, key)
-    : undefined;
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
