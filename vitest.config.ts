@@ -17,8 +17,8 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**'],
+          include: ['test/**/*.test.ts', 'lab/test/**/*.test.ts'],
+          exclude: ['test/e2e/**', 'lab/test/e2e/**'],
           // No module has state, so that test files can share the modules that one of them has loaded.
           isolate: false,
           // Only a test that hangs takes so long, even on a busy machine.
@@ -30,7 +30,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
+          include: ['test/e2e/**/*.test.ts', 'lab/test/e2e/**/*.test.ts'],
           isolate: false,
           testTimeout: 120_000,
           expect: expectation,

@@ -9,8 +9,12 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   fleet: 'rollouts and drains behind two gateways that share a Redis server',
   fuzz: 'readers of what comes from outside, on generated inputs; writes docs/reliability.md',
   'fuzz-admin': 'the admin API beside its OpenAPI document, by Schemathesis',
+  'fuzz-forms':
+    'the reader of forms beside Starlette and cpp-httplib, on generated forms and those of clients',
+  'fuzz-go': 'the names in request bodies beside encoding/json of Go, on generated bodies',
   'fuzz-http': 'the HTTP/1.1 parser beside llhttp, on generated inputs',
   llama: 'a gateway before real llama.cpp servers',
+  mutation: 'small faults in the sources, and whether tests notice them; writes docs/evidence/mutation.md',
   overload:
     'more at once than a gateway takes: 500 bodies of 32 MiB, calls that wait; writes docs/reliability.md',
   phoenix: 'records in a real Arize Phoenix',

@@ -1,36 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import type { Resource } from '@opentelemetry/resources';
-import { type Clock, systemClock, waitAtMost } from './clock.ts';
-import { openFileExporter } from './disk/file-exporter.ts';
-import type { RecordFileSettings } from './disk/record-files.ts';
-import { openSpool } from './disk/spool.ts';
-import { type EncodedResourceSpans, encodeResourceSpans } from './encode/resource-spans.ts';
-import type { CollectorHeaders } from './export/collector-headers.ts';
-import { createOtlpExporter } from './export/otlp-exporter.ts';
-import { type ConfiguredCollector, readOtlpOptions } from './export/otlp-options.ts';
-import type { RecordExporter } from './export/record-exporter.ts';
-import { Ledger, NO_LEDGER, type RecordLedger } from './ledger/ledger.ts';
-import { LedgerOutbox } from './ledger/ledger-outbox.ts';
-import type { ExportState } from './metrics/export-metrics.ts';
-import { DropLog } from './queue/drop-log.ts';
-import { ExportLoop } from './queue/export-loop/export-loop.ts';
-import { SpoolTransfer } from './queue/export-loop/spool-transfer.ts';
-import { ExportCounters, type ExportStats } from './queue/export-stats.ts';
-import type { EndedRecord, RecordConsumer } from './queue/record-consumer.ts';
-import { RecordQueue } from './queue/record-queue.ts';
-import { RecordReceiver } from './queue/record-receiver.ts';
+import { type Clock, systemClock, type TelemetryLog, waitAtMost } from '#otel/base';
+import { openFileExporter, openSpool, type RecordFileSettings } from '#otel/disk';
+import {
+  type CollectorHeaders,
+  type ConfiguredCollector,
+  createOtlpExporter,
+  type RecordExporter,
+  readOtlpOptions,
+} from '#otel/export';
+import { Ledger, LedgerOutbox, NO_LEDGER, type RecordLedger } from '#otel/ledger';
+import type { ExportState } from '#otel/metrics';
 import {
   allocateSharedQueue,
+  DropLog,
+  type EndedRecord,
+  ExportCounters,
+  ExportLoop,
+  type ExportStats,
+  type PackedRecords,
   type QueueBounds,
+  type RecordConsumer,
+  RecordQueue,
+  RecordReceiver,
   type SharedQueueMemory,
   SharedQueueState,
-} from './queue/shared-queue-state.ts';
-import type { PackedRecords } from './queue/worker-record-sender.ts';
-import { createResource } from './resource/create-resource.ts';
-import { refuseConfigFile, warnOfVariables } from './resource/environment.ts';
-import { loadInstanceId } from './resource/instance-id.ts';
-import { type AdminAction, startAdminSpans } from './span/admin-spans.ts';
-import type { TelemetryLog } from './telemetry-log.ts';
+  SpoolTransfer,
+} from '#otel/queue';
+import { type EncodedResourceSpans, encodeResourceSpans } from '#otel/record';
+import { createResource, loadInstanceId, refuseConfigFile, warnOfVariables } from '#otel/resource';
+import { type AdminAction, startAdminSpans } from '#otel/span';
 
 /** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
 const SPOOL_MS = 10_000;
@@ -97,6 +96,8 @@ export interface Telemetry {
   readonly collector: URL | undefined;
   /** The resource of every span. */
   readonly resource: Resource;
+  /** The `service.instance.id` of `instanceFile`, also where the variables set another one. */
+  readonly instanceId: string;
   /**
    * Sends what is queued until the deadline, without waiting for a back-off, and stores the rest in the spool. Idempotent.
    * `undelivered` records could not be stored; they still count as `queued`.
@@ -119,11 +120,9 @@ export async function startTelemetry(
   }: TelemetryCollaborators,
 ): Promise<Telemetry> {
   warnOfVariables(log);
-  const resource = createResource({
-    ...{ name: settings.serviceName, version },
-    instanceId:
-      settings.instanceFile === undefined ? randomUUID() : await loadInstanceId(settings.instanceFile, log),
-  });
+  const { serviceName, instanceFile } = settings;
+  const instanceId = instanceFile === undefined ? randomUUID() : await loadInstanceId(instanceFile, log);
+  const resource = createResource({ name: serviceName, version, instanceId });
   const exporter = await openExporter(settings.exporter, encodeResourceSpans(resource, version), {
     log,
     collectorHeaders,
@@ -177,6 +176,7 @@ export async function startTelemetry(
     }),
     collector: exporter.collector?.url,
     resource,
+    instanceId,
     shutdown: (deadlineMs) => {
       finished ??= finish(deadlineMs);
       return finished;

@@ -21,10 +21,11 @@ for (const folder of ['src', 'otel']) {
   await cp(join(ROOT, folder), join(DIST, folder), { recursive: true, filter: isAsset });
 }
 
-// The nearest package.json defines `#otel/…` and the version. tsc rewrites `.ts` only in relative specifiers, so the
-// subpath import maps a `.ts` to the `.js` built from it.
-const { name, version, type } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-const manifest = { name, version, private: true, type, imports: { '#otel/*.ts': './otel/*.js' } };
+// The nearest package.json defines the doors and the version. tsc rewrites `.ts` only in relative specifiers, so each
+// door leads to the `.js` built from its file.
+const { name, version, type, imports } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+const doors = Object.entries<string>(imports).map(([door, file]) => [door, file.replace(/\.ts$/, '.js')]);
+const manifest = { name, version, private: true, type, imports: Object.fromEntries(doors) };
 await writeFile(join(DIST, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 
 await chmod(join(DIST, 'src/main.js'), 0o755);

@@ -44,7 +44,7 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-const { toLoggableError } = await import('./commands/serve/log/loggable-error.ts');
+const { toLoggableError } = await import('#cli');
 
 const crash = createCrashHandler();
 process.on('uncaughtException', (error) => crash.end(error, 'uncaught exception'));
@@ -52,8 +52,10 @@ process.on('unhandledRejection', (reason) => crash.end(reason, 'unhandled reject
 
 const shutdown = createShutdown();
 
-const { run } = await import('./commands/run.ts');
-const { LogOutput, toLogTarget } = await import('./commands/serve/log/log-output.ts');
+const { run } = await import('#cli');
+const { LogOutput, toLogTarget } = await import('#cli');
+const log = new LogOutput(toLogTarget(process.stdout, 1), writeToStderr);
+crash.sayWith((err, msg) => log.toLine('fatal', { err }, msg));
 try {
   const exitCode = await run({
     args: process.argv.slice(2),
@@ -67,7 +69,7 @@ try {
         return isTTY ? setRawMode.bind(process.stdin) : undefined;
       },
     },
-    stdout: isServing ? new LogOutput(toLogTarget(process.stdout, 1), writeToStderr) : process.stdout,
+    stdout: isServing ? log : process.stdout,
     stderr: process.stderr,
     signals: {
       get shutdown() {
@@ -116,17 +118,22 @@ function createHangups() {
  */
 function createCrashHandler() {
   let cleanUp = async (): Promise<unknown> => undefined;
+  let toLine = (err: object, msg: string): string =>
+    `${JSON.stringify({ level: 'fatal', time: new Date().toISOString(), err, msg })}\n`;
   let hasBegun = false;
   return {
     hasBegun: () => hasBegun,
+    /** From now on the line has the format of the log. */
+    sayWith(say: typeof toLine): void {
+      toLine = say;
+    },
     cleanUpWith(work: () => Promise<unknown>): void {
       cleanUp = work;
     },
     end(error: unknown, msg: string): void {
       if (hasBegun) return;
       hasBegun = true;
-      const line = { level: 'fatal', time: new Date().toISOString(), err: toLoggableError(error), msg };
-      writeToStderr(`${JSON.stringify(line)}\n`);
+      writeToStderr(toLine(toLoggableError(error), msg));
       const exit = () => process.exit(1);
       setTimeout(exit, CRASH_CLEANUP_MS);
       cleanUp().then(exit, exit);

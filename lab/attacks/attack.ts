@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { RawConnection } from '../../test/support/raw-http.ts';
+import type { RawConnection } from '#testkit/raw-http.ts';
 
 /** One attack on the wire, and what must come of it. */
 export interface Attack {
@@ -48,6 +48,18 @@ export const UPLOAD_LINE = `POST ${UPLOADS} HTTP/1.1`;
 export const SMUGGLED = 'GET /v1/models?smuggled HTTP/1.1\r\nHost: g\r\n\r\n';
 /** A sound chat completion. */
 export const CHAT = `${CHAT_LINE}\r\nHost: g\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
+
+/** Acts once the connection has read this text, which may come in pieces. */
+export function onText(socket: Socket, text: string, act: () => void): void {
+  let tail = '';
+  socket.on('data', function look(piece: Buffer | string) {
+    const read = tail + piece.toString('latin1');
+    tail = read.slice(-text.length);
+    if (!read.includes(text)) return;
+    socket.off('data', look);
+    act();
+  });
+}
 
 /** A POST of a chat with these header lines; the body follows as it is. */
 export const post = (lines: readonly string[], body: string, target = '/v1/chat/completions'): string =>

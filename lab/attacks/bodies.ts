@@ -1,4 +1,4 @@
-import { type Attack, BODY, CHAT_LINE, post, UPLOAD_LINE, UPLOADS } from './attack.ts';
+import { type Attack, BODY, CHAT_LINE, onText, post, UPLOAD_LINE, UPLOADS } from './attack.ts';
 
 const length = `Content-Length: ${BODY.length}`;
 const TE = 'Transfer-Encoding: chunked';
@@ -53,10 +53,11 @@ export const BODIES: readonly Attack[] = [
     seen: [UPLOAD_LINE],
     onHead: (socket) => {
       socket.write('HTTP/1.1 100 Continue\r\n\r\n');
-      socket.on('data', (bytes: Buffer | string) => {
-        if (bytes.includes('0\r\n\r\n'))
-          socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}');
-      });
+      onText(
+        socket,
+        '0\r\n\r\n',
+        () => void socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}'),
+      );
     },
   }),
   waiting('of an upload that the replica refuses', post([EXPECT, TE], '', UPLOADS), CHUNK, {

@@ -1,5 +1,5 @@
-import { startProgram } from '../support/program.ts';
-import { readCircumstances, replaceBetween } from '../support/results.ts';
+import { startProgram } from '#testkit/programs/program.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { ATTACKS } from './attacks.ts';
 import { judge, judgeTls } from './judge.ts';
 import type { Cost } from './measured-gateway.ts';

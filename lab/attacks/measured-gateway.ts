@@ -1,7 +1,7 @@
 import { readdir, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startChild } from '../support/child.ts';
-import { readPeakBytes, resetPeak } from '../support/process-memory.ts';
+import { startChild } from '#testkit/programs/child.ts';
+import { readPeakBytes, resetPeak } from '#testkit/programs/process-memory.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 /** On SIGUSR2 it prints the longest turn of the event loop since the last time. */

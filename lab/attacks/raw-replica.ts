@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { EventLog } from '../../test/support/event-log.ts';
+import { EventLog } from '#testkit/event-log.ts';
 import type { Attack, WatchedReplica } from './attack.ts';
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
@@ -42,40 +42,43 @@ export async function startRawReplica(
     socket.on('error', () => undefined);
     let text = '';
     socket.setEncoding('latin1').on('data', (piece: string) => {
-      const [firstLine = ''] = piece.split('\r\n', 1);
-      if (next.onRequest !== undefined && !PROBES.has(firstLine)) {
-        const { onRequest } = next;
-        next = {};
-        seen.push(firstLine);
-        socket.removeAllListeners('data').pause().unshift(piece, 'latin1');
-        hostile.push(socket);
-        onRequest(socket);
-        return;
-      }
       text += piece;
-      for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
-        const head = text.slice(0, end);
-        const line = head.split('\r\n')[0] ?? '';
+      /** Leaves the connection to the conduct, with what was read of the request and is its to read. */
+      const handOver = (line: string, unread: string) => {
+        next = {};
+        seen.push(line);
+        hostile.push(socket);
+        socket.removeAllListeners('data').pause().unshift(unread, 'latin1');
+      };
+      for (let end = text.indexOf('\r\n'); end !== -1; end = text.indexOf('\r\n')) {
+        const line = text.slice(0, end);
+        const { onRequest, onHead, replica: act } = next;
+        const isProbe = PROBES.has(line);
+        if (onRequest !== undefined && !isProbe) {
+          handOver(line, text);
+          onRequest(socket);
+          return;
+        }
+        const headEnd = text.indexOf('\r\n\r\n');
+        if (headEnd === -1) return;
+        const body = text.slice(headEnd + 4);
         // The gateway asks by itself a replica that did not answer.
-        if (PROBES.has(line)) {
-          text = text.slice(end + 4);
+        if (isProbe) {
+          text = body;
           socket.write(ANSWER);
           continue;
         }
-        if (next.onHead !== undefined) {
-          const { onHead } = next;
-          next = {};
-          seen.push(line);
-          hostile.push(socket);
-          socket.removeAllListeners('data');
-          onHead(socket);
+        if (onHead !== undefined) {
+          handOver(line, body);
+          // It flows on in the next turn, unless the conduct pauses it.
+          onHead(socket.resume());
           return;
         }
+        const head = text.slice(0, headEnd);
         const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
-        if (text.length < end + 4 + length) return;
-        text = text.slice(end + 4 + length);
+        if (body.length < length) return;
+        text = body.slice(length);
         seen.push(line);
-        const { replica: act } = next;
         next = {};
         if (act === undefined) socket.write(ANSWER);
         else {

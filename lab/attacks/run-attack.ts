@@ -1,7 +1,7 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exchangeRaw, RawConnection } from '../../test/support/raw-http.ts';
+import { exchangeRaw, RawConnection } from '#testkit/raw-http.ts';
 import { type Attack, CHAT } from './attack.ts';
 import { type Cost, type MeasuredGateway, startMeasuredGateway } from './measured-gateway.ts';
 import { type RawReplica, startRawReplica } from './raw-replica.ts';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { setInterval as ticks } from 'node:timers/promises';
-import type { RawConnection } from '../../test/support/raw-http.ts';
+import type { RawConnection } from '#testkit/raw-http.ts';
 import { type Attack, BODY, CHAT, CHAT_LINE, post, UPLOAD_LINE, UPLOADS } from './attack.ts';
 
 /** Sends a byte now and then, until the gateway closes. */

@@ -1,4 +1,4 @@
-import { readRssBytes } from '../support/process-tree.ts';
+import { readRssBytes } from '#testkit/programs/process-tree.ts';
 import type { Case, Figure, Measurement, Sample } from './case.ts';
 import { type Load, type Outcome, runLoad, startLoad } from './driver.ts';
 import {

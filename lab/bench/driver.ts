@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { type Child, startChild } from '../support/child.ts';
-import { readCpu, toSpentUs } from '../support/process-tree.ts';
+import { type Child, startChild } from '#testkit/programs/child.ts';
+import { readCpu, toSpentUs } from '#testkit/programs/process-tree.ts';
 
 /** A load on a port; native/load-driver.c describes the modes. */
 export interface Load {

@@ -1,4 +1,4 @@
-import { startProgram } from '../support/program.ts';
+import { startProgram } from '#testkit/programs/program.ts';
 import { CASES } from './cases.ts';
 import { OPTIONS, type Options, toOptions, USAGE } from './options.ts';
 import { toTable } from './report.ts';

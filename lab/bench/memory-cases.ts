@@ -1,4 +1,4 @@
-import { readRssBytes } from '../support/process-tree.ts';
+import { readRssBytes } from '#testkit/programs/process-tree.ts';
 import type { Case, Measurement, Sample } from './case.ts';
 import { runLoad, startLoad } from './driver.ts';
 import { CPU_FIGURES, PROMPT_CHARS, toCpuSample, toLoad, writeBody } from './loads.ts';

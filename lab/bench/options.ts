@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { toCount } from '../support/program.ts';
+import { toCount } from '#testkit/programs/program.ts';
 
 /** The command line. */
 export interface Options {

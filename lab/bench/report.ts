@@ -1,4 +1,4 @@
-import { toSpread } from '../support/statistics.ts';
+import { toSpread } from '#testkit/programs/statistics.ts';
 import type { Case, Figure } from './case.ts';
 import type { Row } from './run-case.ts';
 

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
-import { type Child, startChild, untilListening } from '../support/child.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { type Child, startChild, untilListening } from '#testkit/programs/child.ts';
 import type { Case, Sample } from './case.ts';
 import { EMBEDDINGS_BYTES } from './cases.ts';
 import type { Options } from './options.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { USER_CACHE } from '../support/user-cache.ts';
+import { USER_CACHE } from '#testkit/programs/user-cache.ts';
 
 /** The rivals and the compiled programs: outside the checkout. */
 export const CACHE = join(USER_CACHE, 'bench');

@@ -1,4 +1,4 @@
-import { readCircumstances, replaceBetween } from '../support/results.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import type { Target } from './targets/target.ts';
 
 const BEGIN = '<!-- results: written by npm run bench -->';

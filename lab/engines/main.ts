@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import type { EngineCase, ScriptedEngine } from '../../test/support/engines/engine.ts';
-import { asksOf, Cell, type Difference, ENGINES } from '../../test/support/engines/matrix.ts';
-import { startProgram, toCount } from '../support/program.ts';
+import type { EngineCase, ScriptedEngine } from '#testkit/engines/engine.ts';
+import { asksOf, Cell, type Difference, ENGINES } from '#testkit/engines/matrix.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
 
 const USAGE = `npm run engines -- [options]
   Prints the matrix of engines and cases: does a client get through the gateway what the engine sends for its own

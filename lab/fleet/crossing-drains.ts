@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askAdmin, type GatewayProcess, readSafeToStop } from '../support/gateway-process.ts';
-import type { Tell } from '../support/progress.ts';
+import { askAdmin, type GatewayProcess, readSafeToStop } from '#testkit/programs/gateway-process.ts';
+import type { Tell } from '#testkit/programs/progress.ts';
 import { startTestbed, type Testbed, type TestbedReport } from './testbed.ts';
 
 /** The result of drains and undrains that crossed each other. */

@@ -1,6 +1,6 @@
-import { startProgram } from '../support/program.ts';
-import { startProgress } from '../support/progress.ts';
-import { printFailures, printFigures } from '../support/results.ts';
+import { startProgram } from '#testkit/programs/program.ts';
+import { startProgress } from '#testkit/programs/progress.ts';
+import { printFailures, printFigures } from '#testkit/programs/results.ts';
 import { crossDrains } from './crossing-drains.ts';
 import { FOREIGN_MS, OUTAGE_MS, rollThroughOutage } from './roll-through-outage.ts';
 import { LINK_MS, REQUESTS_PER_SECOND } from './testbed.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RedisServer } from '../../test/support/servers/redis-server.ts';
-import type { RolloutSize } from '../support/replica-set.ts';
-import { runRollout } from '../support/rollout-command.ts';
+import type { RolloutSize } from '#testkit/programs/replica-set.ts';
+import { runRollout } from '#testkit/programs/rollout-command.ts';
+import type { RedisServer } from '#testkit/servers/redis-server.ts';
 import { startTestbed, type TestbedReport, type TestbedSize } from './testbed.ts';
 
 /** The result of a rollout during which the shared state was lost and later disturbed. */

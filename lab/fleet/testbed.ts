@@ -1,10 +1,10 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RedisServer, startRedisServer } from '../../test/support/servers/redis-server.ts';
-import { type GatewayProcess, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load } from '../support/load/load.ts';
-import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '../support/replica-set.ts';
+import { Load } from '#testkit/load/load.ts';
+import { type GatewayProcess, startGatewayProcess } from '#testkit/programs/gateway-process.ts';
+import { CONNECT_TIMEOUT, type ReplicaSet, startReplicaSet } from '#testkit/programs/replica-set.ts';
+import { type RedisServer, startRedisServer } from '#testkit/servers/redis-server.ts';
 import { type SafetyReport, watchSafety } from './watch-safety.ts';
 
 /** Requests per second to each gateway, by default. */

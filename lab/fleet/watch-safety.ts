@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readSafeToStop } from '../support/gateway-process.ts';
+import { readSafeToStop } from '#testkit/programs/gateway-process.ts';
 
 /** What the answers about `safe_to_stop` were worth. */
 export interface SafetyReport {

@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
-import { ADMIN_TOKEN, startGateway } from '../support/gateway-process.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { USER_CACHE } from '../support/user-cache.ts';
+import { createSimulatedReplica } from '#simulate';
+import { ADMIN_TOKEN, startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { USER_CACHE } from '#testkit/programs/user-cache.ts';
 
 const USAGE = `npm run fuzz:admin -- [options]
   Starts a gateway and calls its admin API with Schemathesis: what the OpenAPI document allows, and what it does not.

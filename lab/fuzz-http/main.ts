@@ -1,4 +1,4 @@
-import { startProgram, toCount } from '../support/program.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { fuzz, toReport } from './fuzz.ts';
 
 const USAGE = `npm run fuzz:http -- [options]

@@ -1,13 +1,13 @@
-import { BodyReader } from '../../src/http/message/body-reader.ts';
-import type { Fields } from '../../src/http/message/fields.ts';
+import type { Fields } from '#wire';
+import { BodyReader } from '../../src/wire/message/body-reader.ts';
 import {
   findHeadEnd,
   parseRequestHead,
   parseResponseHead,
   type RequestHead,
   type ResponseHead,
-} from '../../src/http/message/head.ts';
-import { HttpError } from '../../src/http/message/http-error.ts';
+} from '../../src/wire/message/head.ts';
+import { HttpError } from '../../src/wire/message/http-error.ts';
 import {
   type Input,
   type Reading,

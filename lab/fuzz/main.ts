@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { startProgram, toCount } from '../support/program.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { type PlantedResult, runPlanted } from './planted/run-planted.ts';
 import { type Finding, type Piece, runTarget } from './run-target.ts';

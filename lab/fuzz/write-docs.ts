@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { readCircumstances, replaceBetween } from '../support/results.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { MEMORY_BOUNDS } from './memory.ts';
 import type { PlantedResult } from './planted/run-planted.ts';

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { ROOT } from '../support/results.ts';
+import { ROOT } from '#testkit/programs/results.ts';
 import type { Calls } from './calls.ts';
 
 /** A gateway in a process that counts its calls. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { closeServer, listen } from '../../test/support/servers/local-server.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 
 /** How often a server that answers at once looks what has come. */
 const LOOK_EVERY_MS = 100;

@@ -4,7 +4,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { startProgram } from '../support/program.ts';
+import { startProgram } from '#testkit/programs/program.ts';
 import { type Calls, countsOf, inAny, inMost } from './calls.ts';
 import { startCountedGateway } from './counted-gateway.ts';
 import { startHoldingServer } from './held-answers.ts';

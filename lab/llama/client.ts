@@ -1,5 +1,5 @@
 import OpenAI from 'openai';
-import type { CollectedSpan, FakeCollector } from '../../test/support/fake-collector.ts';
+import type { CollectedSpan, FakeCollector } from '#testkit/fake-collector.ts';
 
 /** A client of the gateway, and the records of its requests. */
 export interface RecordedClient {

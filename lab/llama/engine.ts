@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
-import { type Server, startServer } from '../support/child.ts';
-import { USER_CACHE } from '../support/user-cache.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { type Server, startServer } from '#testkit/programs/child.ts';
+import { USER_CACHE } from '#testkit/programs/user-cache.ts';
 
 /** The folder of the engine, kept between runs. */
 export const INSTALLED_IN = join(USER_CACHE, 'llama');

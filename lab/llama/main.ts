@@ -1,9 +1,9 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startFakeCollector } from '../../test/support/fake-collector.ts';
-import { startGateway } from '../support/gateway-process.ts';
-import { startProgram } from '../support/program.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram } from '#testkit/programs/program.ts';
 import { checkAnswers, checkErrors, checkPython, checkStreams } from './answers.ts';
 import { createRecordedClient } from './client.ts';
 import { installEngine, startEngine } from './engine.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { median, percentile } from '../support/statistics.ts';
+import { median, percentile } from '#testkit/programs/statistics.ts';
 import { QUESTION } from './answers.ts';
 import { type GatewayRecord, type RecordedClient, StreamClock } from './client.ts';
 import { countBusySlots } from './engine.ts';

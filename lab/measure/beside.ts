@@ -1,13 +1,13 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
-import { PLAIN_BODY } from '../support/load/plain-exchange.ts';
-import { startPlainReplica } from '../support/load/plain-replica.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { ROOT, readCircumstances, replaceBetween } from '../support/results.ts';
-import { median } from '../support/statistics.ts';
+import { spendOnChats, WARM_REQUESTS } from '#testkit/load/cpu-of-chats.ts';
+import { PLAIN_BODY } from '#testkit/load/plain-exchange.ts';
+import { startPlainReplica } from '#testkit/load/plain-replica.ts';
+import { type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { ROOT, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
+import { median } from '#testkit/programs/statistics.ts';
 
 const USAGE = `npm run lab -- measure/beside [options]
   Measures the CPU time of two kinds of requests in turn, so that the speed of the machine does not matter. Linux only.

@@ -3,12 +3,12 @@ import { mkdir, mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
-import { startPlainReplica } from '../support/load/plain-replica.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { readCircumstances } from '../support/results.ts';
-import { median } from '../support/statistics.ts';
+import { spendOnChats, WARM_REQUESTS } from '#testkit/load/cpu-of-chats.ts';
+import { startPlainReplica } from '#testkit/load/plain-replica.ts';
+import { type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { readCircumstances } from '#testkit/programs/results.ts';
+import { median } from '#testkit/programs/statistics.ts';
 
 const USAGE = `npm run lab -- measure/clients [options]
   Measures what API keys, limits and tokens of an issuer cost: the CPU time of a request through gateways that differ in

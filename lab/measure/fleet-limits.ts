@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { startRedisServer } from '../../test/support/servers/redis-server.ts';
-import { startGateway } from '../support/gateway-process.ts';
-import { startProgram, toCount } from '../support/program.ts';
+import { startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { startRedisServer } from '#testkit/servers/redis-server.ts';
 
 const { seconds, warmup } = startProgram(
   'npm run lab -- measure/fleet-limits [--warmup SECONDS] [--seconds SECONDS]\n  What two gateways that share a Redis server admit of the limits of clients and tenants.',

@@ -2,14 +2,11 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Fleet, openFleet } from '../../src/fleet/fleet.ts';
-import { FleetLog } from '../../src/fleet/fleet-log.ts';
-import { createMembershipFile } from '../../src/fleet/membership-file.ts';
-import { createRedisStore } from '../../src/fleet/redis/redis-store.ts';
-import { Drains } from '../../src/replicas/control/drains/drains.ts';
-import { allocateSharedState, SharedState } from '../../src/replicas/shared/shared-state.ts';
-import { type RedisServer, startRedisServer } from '../../test/support/servers/redis-server.ts';
-import { startProgram } from '../support/program.ts';
+import { createMembershipFile, createRedisStore, type Fleet, FleetLog, openFleet } from '#fleet';
+import { Drains } from '#replicas/control';
+import { allocateSharedState, SharedState } from '#replicas/shared';
+import { startProgram } from '#testkit/programs/program.ts';
+import { type RedisServer, startRedisServer } from '#testkit/servers/redis-server.ts';
 
 const USAGE = `npm run lab -- measure/fleet
   Measures what shared state costs a Redis server and a gateway: the table of docs/fleet.md. All members of a fleet run
@@ -97,6 +94,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
     store: createRedisStore({ url: () => url, prefix: 'spangate' }),
     file: createMembershipFile(stateDir, console),
     drains,
+    background: () => new Map(),
     inflight: () =>
       new Map(
         Array.from({ length: busyCount }, (_, index) => [toName(index), 1 + Math.floor(60 * Math.random())]),

@@ -1,14 +1,14 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
+import { spendOnChats, WARM_REQUESTS } from '#testkit/load/cpu-of-chats.ts';
+import { startPlainReplica } from '#testkit/load/plain-replica.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { startChild, untilListening } from '#testkit/programs/child.ts';
+import { startProgram } from '#testkit/programs/program.ts';
 import { gatewayTargets } from '../bench/targets/gateway.ts';
 import { nodePipe } from '../bench/targets/node-proxies.ts';
 import type { Target } from '../bench/targets/target.ts';
-import { startChild, untilListening } from '../support/child.ts';
-import { spendOnChats, WARM_REQUESTS } from '../support/load/cpu-of-chats.ts';
-import { startPlainReplica } from '../support/load/plain-replica.ts';
-import { startProgram } from '../support/program.ts';
 
 const USAGE = `npm run guard
   Measures the CPU time of a request through the gateway in units of that of a pass-through with pipes, measured in

@@ -1,10 +1,9 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import { allocateEventLoopDelays } from '../../otel/metrics/event-loop-delay.ts';
-import { type Metrics, startMetrics } from '../../otel/metrics/start-metrics.ts';
-import { ExportCounters } from '../../otel/queue/export-stats.ts';
-import { startFakeCollector } from '../../test/support/fake-collector.ts';
-import { startProgram } from '../support/program.ts';
+import { allocateEventLoopDelays, type Metrics, startMetrics } from '#otel/metrics';
+import { ExportCounters } from '#otel/queue';
+import type { RequestRecord } from '#otel/record/registry';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startProgram } from '#testkit/programs/program.ts';
 
 const USAGE = `npm run lab -- measure/metrics-stall
   Measures how long the event loop is blocked while many metrics are read. Prints the longest turn of the loop during
@@ -67,7 +66,7 @@ async function start(endpoint?: string): Promise<Metrics> {
       isKnownModel: () => true,
       replicas: () =>
         REPLICAS.map((name) => ({
-          ...{ name, inflight: 0, maxInflight: null },
+          ...{ name, inflight: 0, background: 0, maxInflight: null },
           ...{ drained: false, failing: false, judges: [], decisions: [], up: true, gpuTime: null },
         })),
       models: () => [],

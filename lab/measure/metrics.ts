@@ -1,8 +1,8 @@
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { startProgram } from '#testkit/programs/program.ts';
 import { METRICS } from '../../otel/metrics/metric-names.ts';
 import { RecordMetrics } from '../../otel/metrics/record-metrics.ts';
-import { startProgram } from '../support/program.ts';
 
 const USAGE = `npm run lab -- measure/metrics
   Measures the time to count one record, and the time of the SDK's own instruments for the same sums. Prints µs per

@@ -1,6 +1,9 @@
-import { DEFAULT_LAYOUT } from '../../otel/encode/layout/record-layout.ts';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import { createResource } from '../../otel/resource/create-resource.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { createResource } from '#otel/resource';
+import { EventScratch, JsonTap } from '#proxy';
+import { Fingerprint } from '#replicas';
+import { startProgram } from '#testkit/programs/program.ts';
+import { DEFAULT_LAYOUT } from '../../otel/record/layout/record-layout.ts';
 import { RecordProcessor } from '../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { SpanIdSource } from '../../otel/span/trace-ids.ts';
@@ -10,13 +13,9 @@ import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../src/proxy/request/inspection/request-text.ts';
 import { EventRelay } from '../../src/proxy/response/events/event-relay.ts';
-import { EventScratch } from '../../src/proxy/response/events/event-scratch.ts';
-import { JsonTap } from '../../src/proxy/response/json-tap.ts';
 import type { ResponseReading } from '../../src/proxy/response/response-reading.ts';
 import { StreamTap } from '../../src/proxy/response/stream-tap.ts';
 import { UsageTally } from '../../src/proxy/response/usage-tally.ts';
-import { Fingerprint } from '../../src/replicas/data/replica.ts';
-import { startProgram } from '../support/program.ts';
 
 const USAGE = `npm run bench:pieces
   Measures single steps of a request in µs of CPU: the fastest of several rounds, with all data in the processor's

@@ -5,22 +5,18 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { gzipSync } from 'node:zlib';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
-import { SpanEncoder } from '../../otel/encode/encode-span.ts';
-import { DEFAULT_LAYOUT } from '../../otel/encode/layout/record-layout.ts';
-import { toSpanJson } from '../../otel/encode/protobuf/span-to-json.ts';
-import type { RequestRecord } from '../../otel/encode/request-record.ts';
-import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../otel/encode/resource-spans.ts';
-import { createOtlpExporter } from '../../otel/export/otlp-exporter.ts';
-import { readOtlpOptions } from '../../otel/export/otlp-options.ts';
-import type { OtlpProtocol } from '../../otel/export/otlp-protocol.ts';
-import { createResource } from '../../otel/resource/create-resource.ts';
+import { createOtlpExporter, type OtlpProtocol, readOtlpOptions } from '#otel/export';
+import { encodeResourceSpans, joinBatch, joinJsonBatch, SpanEncoder, toSpanJson } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
+import { createResource } from '#otel/resource';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { readCpu, toSpentUs } from '#testkit/programs/process-tree.ts';
+import { startProgram } from '#testkit/programs/program.ts';
+import { ROOT } from '#testkit/programs/results.ts';
+import { DEFAULT_LAYOUT } from '../../otel/record/layout/record-layout.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { SpanIdSource } from '../../otel/span/trace-ids.ts';
 import { startRequestTracer } from '../../otel/span/tracer.ts';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
-import { readCpu, toSpentUs } from '../support/process-tree.ts';
-import { startProgram } from '../support/program.ts';
-import { ROOT } from '../support/results.ts';
 
 const USAGE = `npm run lab -- measure/protocols [options]
   Measures what a record costs as OTLP protobuf and as OTLP JSON: its bytes, the µs of CPU to encode it, to convert it to

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pino } from 'pino';
-import { parseConfig } from '../../src/config/load.ts';
+import { parseConfig } from '#config';
+import { createGateway } from '#gateway';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { NO_SECRETS } from '../../src/config/secrets/environment-secrets.ts';
-import { createGateway } from '../../src/gateway.ts';
-import { startProgram, toCount } from '../support/program.ts';
 
 const USAGE = `npm run lab -- measure/stall [options]
   Measures how long a large request body blocks the event loop of the gateway, which runs in this process; client and

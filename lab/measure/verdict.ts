@@ -1,8 +1,8 @@
-import { toRandom } from '../../test/support/random.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { percentile } from '../support/statistics.ts';
-import { runVerdict, type SimulatedEnd, type SimulationSettings } from '../verdict/run-verdict.ts';
-import { EQUAL_REPLICAS, PLAIN, type Scenario } from '../verdict/workload.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { percentile } from '#testkit/programs/statistics.ts';
+import { toRandom } from '#testkit/random.ts';
+import { runVerdict, type SimulatedEnd, type SimulationSettings } from '#testkit/verdict/run-verdict.ts';
+import { EQUAL_REPLICAS, PLAIN, type Scenario } from '#testkit/verdict/workload.ts';
 
 const USAGE = `npm run lab -- measure/verdict [--rollouts N] [--slow N] [--watched N]
   Simulates rollouts of one replica beside three peers, and judges each with the code of gateway rollout.

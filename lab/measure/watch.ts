@@ -1,10 +1,10 @@
-import { FALSE_ALARMS_PER_DAY } from '../../src/verdict/watch.ts';
-import { toLongRandom, toRandom } from '../../test/support/random.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { replaceBetween } from '../support/results.ts';
-import { percentile } from '../support/statistics.ts';
-import { runWatch, UNTIL_FOUND } from '../verdict/run-watch.ts';
-import { EQUAL_REPLICAS, PLAIN, type Scenario } from '../verdict/workload.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { replaceBetween } from '#testkit/programs/results.ts';
+import { percentile } from '#testkit/programs/statistics.ts';
+import { toLongRandom, toRandom } from '#testkit/random.ts';
+import { runWatch, UNTIL_FOUND } from '#testkit/verdict/run-watch.ts';
+import { EQUAL_REPLICAS, PLAIN, type Scenario } from '#testkit/verdict/workload.ts';
+import { FALSE_ALARMS_PER_DAY } from '#verdict';
 
 const USAGE = `npm run lab -- measure/watch [--days N] [--minutes N] [--bad N] [--write]
   Simulates replicas that health.peers watches, four beside each other, with the code of the gateway.

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { access, mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAuthority } from '../../test/support/certificates.ts';
-import { startSimulatedReplica } from '../../test/support/simulated-replica.ts';
-import { startChild } from '../support/child.ts';
-import { startGateway } from '../support/gateway-process.ts';
-import { startProgram } from '../support/program.ts';
-import { USER_CACHE } from '../support/user-cache.ts';
+import { createAuthority } from '#testkit/certificates.ts';
+import { startChild } from '#testkit/programs/child.ts';
+import { startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram } from '#testkit/programs/program.ts';
+import { USER_CACHE } from '#testkit/programs/user-cache.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
 
 startProgram(
   'npm run lab -- openai-python\n  The official client of OpenAI for Python against a gateway over https. Installs it in the user cache.',

@@ -1,10 +1,10 @@
 import { mkdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startFakeReplica } from '../../test/support/fake-replica.ts';
-import { createGate } from '../../test/support/gates.ts';
-import { ADMIN_TOKEN, startGateway } from '../support/gateway-process.ts';
-import { readPeakBytes, readResidentBytes, resetPeak } from '../support/process-memory.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/programs/gateway-process.ts';
+import { readPeakBytes, readResidentBytes, resetPeak } from '#testkit/programs/process-memory.ts';
 
 /** How often somebody comes again who finds no place. */
 const MAX_TRIES = 20;

@@ -3,8 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startGateway } from '../support/gateway-process.ts';
-import { readPeakBytes, readResidentBytes, resetPeak } from '../support/process-memory.ts';
+import { startGateway } from '#testkit/programs/gateway-process.ts';
+import { readPeakBytes, readResidentBytes, resetPeak } from '#testkit/programs/process-memory.ts';
 
 const MIB = 1024 * 1024;
 const REPLICAS = 3;

@@ -1,8 +1,8 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startProgram, toCount } from '../support/program.ts';
-import { readCircumstances, replaceBetween } from '../support/results.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { type AdminWaitsResult, sendAdminWaits } from './admin-waits.ts';
 import { type LargeBodiesCase, type LargeBodiesResult, sendLargeBodies } from './large-bodies.ts';
 

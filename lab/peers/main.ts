@@ -2,11 +2,11 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Child, startChild } from '../support/child.ts';
-import { askAdmin, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load } from '../support/load/load.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { ROOT, readCircumstances, replaceBetween } from '../support/results.ts';
+import { Load } from '#testkit/load/load.ts';
+import { type Child, startChild } from '#testkit/programs/child.ts';
+import { askAdmin, startGatewayProcess } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { ROOT, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 
 const USAGE = `npm run lab -- peers [--rate N] [--seconds N] [--workers N] [--write]
   A gateway with health.peers before four simulated engines, each a process of its own, under load. One of

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { readSnippets } from '../../scripts/docs-snippets.ts';
-import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
-import { startServer } from '../support/child.ts';
-import { startGateway } from '../support/gateway-process.ts';
-import { ROOT } from '../support/results.ts';
+import { createSimulatedReplica } from '#simulate';
+import { readSnippets } from '#testkit/docs-snippets.ts';
+import { startServer } from '#testkit/programs/child.ts';
+import { startGateway } from '#testkit/programs/gateway-process.ts';
+import { ROOT } from '#testkit/programs/results.ts';
 import { takePicture } from './picture.ts';
 
 /*

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { startProgram } from '../support/program.ts';
-import { ROOT } from '../support/results.ts';
-import { USER_CACHE } from '../support/user-cache.ts';
+import { startProgram } from '#testkit/programs/program.ts';
+import { ROOT } from '#testkit/programs/results.ts';
+import { USER_CACHE } from '#testkit/programs/user-cache.ts';
 
 const VERSION = '20.26.1';
 const USAGE = `npm run e2e:phoenix -- [options]

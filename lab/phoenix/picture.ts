@@ -1,4 +1,4 @@
-import { startBrowser } from '../support/browser.ts';
+import { startBrowser } from '#testkit/programs/browser.ts';
 
 /** Takes a picture of one trace in Phoenix' web page: its spans, and the fields of the record. */
 export async function takePicture(url: string, path: string): Promise<void> {

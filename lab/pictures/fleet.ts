@@ -1,9 +1,9 @@
 import { Agent } from 'node:http';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
-import { startSimulatedReplica } from '../../test/support/simulated-replica.ts';
-import { ADMIN_TOKEN, type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { post } from '../support/load/load.ts';
-import { sendInOpenLoop } from '../support/load/loops.ts';
+import { post } from '#testkit/load/load.ts';
+import { sendInOpenLoop } from '#testkit/load/loops.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { ADMIN_TOKEN, type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
 
 const LLAMA = 'meta-llama/Llama-3.3-70B-Instruct-FP8';
 const QWEN = 'Qwen/Qwen3-32B';

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BrowserContextOptions } from 'playwright-core';
-import { openSignedIn } from '../../test/support/dashboard/page.ts';
-import { startBrowser } from '../support/browser.ts';
-import { ADMIN_TOKEN } from '../support/gateway-process.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { ROOT } from '../support/results.ts';
+import { openSignedIn } from '#testkit/dashboard/page.ts';
+import { startBrowser } from '#testkit/programs/browser.ts';
+import { ADMIN_TOKEN } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { ROOT } from '#testkit/programs/results.ts';
 import { sendTraffic, startFleet } from './fleet.ts';
 
 const USAGE = `npm run lab -- pictures [--seconds N] [--into DIR]

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { CollectorCall, CollectorScript } from '../../test/support/fake-collector.ts';
+import type { CollectorCall, CollectorScript } from '#testkit/fake-collector.ts';
 
 /** The collector that answers 413 refuses larger bodies: a dozen records in protobuf. */
 const MAX_BODY_BYTES = 8 * 1024;

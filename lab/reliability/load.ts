@@ -1,8 +1,8 @@
 import { Agent } from 'node:http';
+import { post } from '#testkit/load/load.ts';
+import { sendInClosedLoop } from '#testkit/load/loops.ts';
+import { askAdmin } from '#testkit/programs/gateway-process.ts';
 import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
-import { askAdmin } from '../support/gateway-process.ts';
-import { post } from '../support/load/load.ts';
-import { sendInClosedLoop } from '../support/load/loops.ts';
 import {
   CONCURRENCY,
   type LoadJob,

@@ -3,12 +3,17 @@ import { once } from 'node:events';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type FakeCollector, startFakeCollector } from '../../test/support/fake-collector.ts';
-import { EXPORT, type GatewayProcess, type Stats, startGatewayProcess } from '../support/gateway-process.ts';
-import { startProgram } from '../support/program.ts';
-import { startProgress } from '../support/progress.ts';
-import { readCircumstances, replaceBetween } from '../support/results.ts';
-import { percentile } from '../support/statistics.ts';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import {
+  EXPORT,
+  type GatewayProcess,
+  type Stats,
+  startGatewayProcess,
+} from '#testkit/programs/gateway-process.ts';
+import { startProgram } from '#testkit/programs/program.ts';
+import { startProgress } from '#testkit/programs/progress.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
+import { percentile } from '#testkit/programs/statistics.ts';
 import { countTaken, FAULTS, type Fault } from './faults.ts';
 import {
   CONCURRENCY,

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
-import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
-import { closeServer, listen } from '../../test/support/servers/local-server.ts';
+import { createSimulatedReplica } from '#simulate';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 
 /** What the successor of a restarted engine is like. */
 export type Successor = 'equal' | 'slower' | 'failing' | 'frozen' | 'absent';

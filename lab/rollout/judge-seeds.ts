@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
-import { toRandom } from '../../test/support/random.ts';
-import type { Tell } from '../support/progress.ts';
-import { percentile } from '../support/statistics.ts';
-import { runVerdict, type SimulatedEnd } from '../verdict/run-verdict.ts';
-import { EQUAL_REPLICAS, PLAIN, type Scenario } from '../verdict/workload.ts';
+import type { Tell } from '#testkit/programs/progress.ts';
+import { percentile } from '#testkit/programs/statistics.ts';
+import { toRandom } from '#testkit/random.ts';
+import { runVerdict, type SimulatedEnd } from '#testkit/verdict/run-verdict.ts';
+import { EQUAL_REPLICAS, PLAIN, type Scenario } from '#testkit/verdict/workload.ts';
 
 /** Workloads of one kind, and the verdict that they should get. */
 interface Kind {

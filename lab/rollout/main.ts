@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { startProgram, toCount } from '../support/program.ts';
-import { startProgress, type Tell } from '../support/progress.ts';
-import { printFailures } from '../support/results.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { startProgress, type Tell } from '#testkit/programs/progress.ts';
+import { printFailures } from '#testkit/programs/results.ts';
 import { judgeSeeds, SEEDED_KINDS } from './judge-seeds.ts';
 import { findBroken, type PlainReport, type Results, toTables, writeTables } from './result-tables.ts';
 import {

@@ -1,4 +1,4 @@
-import type { FakeCollector } from '../../test/support/fake-collector.ts';
+import type { FakeCollector } from '#testkit/fake-collector.ts';
 
 /** The records of a collector compared with the requests that clients saw answered. */
 export interface RecordComparison {

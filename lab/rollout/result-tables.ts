@@ -1,4 +1,4 @@
-import { readCircumstances, replaceBetween } from '../support/results.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { isKindRight, type KindReport } from './judge-seeds.ts';
 import type { VerdictCase, VerdictReport } from './roll-with-verdict.ts';
 

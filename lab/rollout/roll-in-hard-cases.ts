@@ -4,18 +4,18 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createResolver } from '../../src/replicas/control/discovery/resolver.ts';
-import { srvRecord, startDnsServer } from '../../test/support/servers/dns-server.ts';
-import { startGateway } from '../../test/support/start-gateway.ts';
-import { ADMIN_TOKEN, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load, type LoadResult } from '../support/load/load.ts';
+import { createResolver } from '#replicas/control';
+import { Load, type LoadResult } from '#testkit/load/load.ts';
+import { ADMIN_TOKEN, startGatewayProcess } from '#testkit/programs/gateway-process.ts';
 import {
   CONNECT_TIMEOUT,
   type ReplicaSet,
   type RolloutSize,
   startReplicaSet,
-} from '../support/replica-set.ts';
-import { runRollout } from '../support/rollout-command.ts';
+} from '#testkit/programs/replica-set.ts';
+import { runRollout } from '#testkit/programs/rollout-command.ts';
+import { srvRecord, startDnsServer } from '#testkit/servers/dns-server.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const REQUESTS_PER_SECOND = 100;
 

@@ -1,16 +1,16 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startFakeCollector } from '../../test/support/fake-collector.ts';
-import { startGatewayProcess } from '../support/gateway-process.ts';
-import { Load, type LoadResult } from '../support/load/load.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { Load, type LoadResult } from '#testkit/load/load.ts';
+import { startGatewayProcess } from '#testkit/programs/gateway-process.ts';
 import {
   CONNECT_TIMEOUT,
   type ReplicaSet,
   type RolloutSize,
   startReplicaSet,
-} from '../support/replica-set.ts';
-import { runRollout } from '../support/rollout-command.ts';
+} from '#testkit/programs/replica-set.ts';
+import { runRollout } from '#testkit/programs/rollout-command.ts';
 import { compareRecords, type RecordComparison } from './records.ts';
 
 const REQUESTS_PER_SECOND = 200;

@@ -2,12 +2,12 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startRedisServer } from '../../test/support/servers/redis-server.ts';
-import { startGatewayProcess } from '../support/gateway-process.ts';
-import { Load } from '../support/load/load.ts';
-import type { Tell } from '../support/progress.ts';
-import { CONNECT_TIMEOUT } from '../support/replica-set.ts';
-import { readRolloutLines, startRollout, toRestartCommand } from '../support/rollout-command.ts';
+import { Load } from '#testkit/load/load.ts';
+import { startGatewayProcess } from '#testkit/programs/gateway-process.ts';
+import type { Tell } from '#testkit/programs/progress.ts';
+import { CONNECT_TIMEOUT } from '#testkit/programs/replica-set.ts';
+import { readRolloutLines, startRollout, toRestartCommand } from '#testkit/programs/rollout-command.ts';
+import { startRedisServer } from '#testkit/servers/redis-server.ts';
 import { type Successor, startChangingEngines } from './changing-engines.ts';
 
 /** How one replica of four is rolled. */

@@ -1,13 +1,13 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startFakeCollector } from '../../test/support/fake-collector.ts';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
-import { type Server, startServer } from '../support/child.ts';
-import { type GatewaySettings, startGatewayProcess } from '../support/gateway-process.ts';
-import { Load, type LoadResult } from '../support/load/load.ts';
-import { CONNECT_TIMEOUT, startReplicaSet } from '../support/replica-set.ts';
-import { ROOT } from '../support/results.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { Load, type LoadResult } from '#testkit/load/load.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { type Server, startServer } from '#testkit/programs/child.ts';
+import { type GatewaySettings, startGatewayProcess } from '#testkit/programs/gateway-process.ts';
+import { CONNECT_TIMEOUT, startReplicaSet } from '#testkit/programs/replica-set.ts';
+import { ROOT } from '#testkit/programs/results.ts';
 import { compareRecords, type RecordComparison } from './records.ts';
 
 const BALANCER_CONFIG = join(ROOT, 'deploy/haproxy/haproxy.cfg');

@@ -1,4 +1,4 @@
-import { startProgram, toCount } from '../support/program.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { replay } from './campaign/replay.ts';
 import { sumResults } from './campaign/results-file.ts';
 import { runPlanted } from './campaign/run-planted.ts';

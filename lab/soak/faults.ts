@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askAdmin } from '../support/gateway-process.ts';
+import { askAdmin } from '#testkit/programs/gateway-process.ts';
 import { type Change, type SoakGateway, TIMEOUTS, toReplica } from './world/gateways.ts';
 import { REPLICA_NAMES } from './world/replicas.ts';
 import type { World } from './world/start-world.ts';

@@ -1,4 +1,4 @@
-import { median, percentile } from '../support/statistics.ts';
+import { median, percentile } from '#testkit/programs/statistics.ts';
 import type { Sample } from './world/gateways.ts';
 
 /** A figure over the run. */

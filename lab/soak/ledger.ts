@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ReportedInstance, VerifyReport } from '../../src/verify-ledger/report.ts';
+import type { ReportedInstance, VerifyReport } from '#records';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const MAX_REPORT_BYTES = 64 * 1024 * 1024;

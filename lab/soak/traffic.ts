@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
-import { sendInOpenLoop } from '../support/load/loops.ts';
+import { sendInOpenLoop } from '#testkit/load/loops.ts';
 import type { FailedRequest } from './attribution.ts';
 import { Exchange, readBody, toReason } from './exchange.ts';
 import type { Journal } from './journal.ts';
@@ -171,8 +171,11 @@ export class Traffic {
       const { statusCode = 0 } = response;
       if (exchange.requestId !== null && kind !== null) this.requestIds.push(exchange.requestId);
       await readBody(response, false);
-      const mayBeGone = this.#stored.mayBeGone(stored, gateway);
-      if (!response.complete || (statusCode !== 200 && !(statusCode === 404 && mayBeGone))) {
+      // What is made without a key is nobody's where keys are asked for.
+      const isForeign = stored.gateway !== 0 && gateway === 0;
+      const mayBeGone = isForeign || this.#stored.mayBeGone(stored, gateway);
+      const isLeaked = isForeign && statusCode === 200;
+      if (isLeaked || !response.complete || (statusCode !== 200 && !(statusCode === 404 && mayBeGone))) {
         this.#fail(exchange, `status ${statusCode}`);
         return;
       }

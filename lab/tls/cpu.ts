@@ -4,19 +4,19 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createAuthority, type IssuedCertificate } from '../../test/support/certificates.ts';
-import { findFreePort } from '../../test/support/processes/free-port.ts';
+import { createAuthority, type IssuedCertificate } from '#testkit/certificates.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { type Child, type Command, startChild, untilListening } from '#testkit/programs/child.ts';
+import { readCpu, toSpentUs } from '#testkit/programs/process-tree.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { readCircumstances } from '#testkit/programs/results.ts';
+import { toSpread } from '#testkit/programs/statistics.ts';
 import { PROMPT_CHARS, writeBody } from '../bench/loads.ts';
 import { startReplica } from '../bench/run-case.ts';
 import { gatewayTargets } from '../bench/targets/gateway.ts';
 import { envoy, nginx } from '../bench/targets/proxies.ts';
 import type { Target } from '../bench/targets/target.ts';
 import { buildNative } from '../bench/workspace.ts';
-import { type Child, type Command, startChild, untilListening } from '../support/child.ts';
-import { readCpu, toSpentUs } from '../support/process-tree.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { readCircumstances } from '../support/results.ts';
-import { toSpread } from '../support/statistics.ts';
 
 const USAGE = `npm run lab -- tls/cpu [options]
   Measures what TLS costs the gateway, nginx and Envoy: the CPU of a request on a kept connection and on a new one, and

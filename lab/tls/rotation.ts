@@ -3,12 +3,12 @@ import { Agent } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { createSimulatedReplica } from '../../src/simulate/create-replica.ts';
-import { createAuthority, type IssuedCertificate } from '../../test/support/certificates.ts';
-import { ADMIN_TOKEN, askAdmin, startGateway } from '../support/gateway-process.ts';
-import { Load } from '../support/load/load.ts';
-import { startProgram, toCount } from '../support/program.ts';
-import { printFailures, printFigures } from '../support/results.ts';
+import { createSimulatedReplica } from '#simulate';
+import { createAuthority, type IssuedCertificate } from '#testkit/certificates.ts';
+import { Load } from '#testkit/load/load.ts';
+import { ADMIN_TOKEN, askAdmin, startGateway } from '#testkit/programs/gateway-process.ts';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { printFailures, printFigures } from '#testkit/programs/results.ts';
 
 const USAGE = `npm run lab -- tls/rotation [options]
   Replaces the certificate of a gateway again and again under load. Half of the requests come on kept connections, half

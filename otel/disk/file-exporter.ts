@@ -1,9 +1,6 @@
-import type { Clock } from '../clock.ts';
-import { type EncodedResourceSpans, joinJsonBatch } from '../encode/resource-spans.ts';
-import { TelemetryError, toErrorCode } from '../errors.ts';
-import { convertSpans } from '../export/convert-spans.ts';
-import type { RecordExporter } from '../export/record-exporter.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import { type Clock, TelemetryError, type TelemetryLog, toErrorCode } from '#otel/base';
+import { convertSpans, type RecordExporter } from '#otel/export';
+import { type EncodedResourceSpans, joinJsonBatch } from '#otel/record';
 import { openRecordFiles, type RecordFileSettings } from './record-files.ts';
 
 /**

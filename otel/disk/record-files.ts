@@ -1,9 +1,13 @@
 import { type FileHandle, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../clock.ts';
-import { toErrorCode } from '../errors.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
-import { DIRECTORY_MODE, FILE_MODE, openRegularFile } from './regular-file.ts';
+import {
+  type Clock,
+  DIRECTORY_MODE,
+  FILE_MODE,
+  openRegularFile,
+  type TelemetryLog,
+  toErrorCode,
+} from '#otel/base';
 
 /** Where records are written, and how much is kept. */
 export interface RecordFileSettings {

@@ -2,10 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { toErrorCode } from '../errors.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
-import { DIRECTORY_MODE, readRegularFile } from './regular-file.ts';
-import { writeDurably } from './write-durably.ts';
+import { DIRECTORY_MODE, readRegularFile, type TelemetryLog, toErrorCode, writeDurably } from '#otel/base';
 
 /** One file holds what one export carries at the next start. */
 const MAX_RECORDS = 512;

@@ -1,7 +1,5 @@
-import { parseJson } from '../encode/decode/otlp-json.ts';
-import { type ProtobufReader, readMessage } from '../encode/protobuf/protobuf-reader.ts';
-import { toTag, WIRE_TYPE } from '../encode/protobuf/protobuf-writer.ts';
-import { toShownName } from '../encode/shown-name.ts';
+import { toShownName } from '#otel/base';
+import { type ProtobufReader, parseJson, readMessage, toTag, WIRE_TYPE } from '#otel/encoding';
 import { CONTENT_TYPES } from './otlp-protocol.ts';
 
 /** The collector's message is logged, but not all of a long one. */

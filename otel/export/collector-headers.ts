@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { parseKeyPairsIntoRecord } from '@opentelemetry/core';
-import { TelemetryError } from '../errors.ts';
+import { TelemetryError } from '#otel/base';
 
 /** What is sent. Each signal has its own address and variables. */
 export type Signal = 'traces' | 'metrics';

@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
-import { waitAtMost } from '../clock.ts';
+import { waitAtMost } from '#otel/base';
 import type { OtlpOptions } from './otlp-options.ts';
 
 /** What the SDK's exporters have in common. */

@@ -29,6 +29,9 @@ const CONTENT_TOO_LARGE = 413;
 /** A server that closes the connection without reading on: its answer, for example a 413, can be lost with that. */
 const CUT_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
+/** OTLP says nothing of redirects, and they are not followed: a proxy or a login page is in the way, until it is not. */
+const isRedirect = (status: number) => status >= 300 && status < 400;
+
 /** Decides what happens to a batch of `batchCount` records. A partial success is a success, and is never sent again. */
 export function decideExport(outcome: ExportOutcome, batchCount: number): ExportDecision {
   switch (outcome.kind) {
@@ -47,7 +50,7 @@ export function decideExport(outcome: ExportOutcome, batchCount: number): Export
     case 'answered': {
       const reason = `http_${outcome.status}`;
       if (outcome.status === CONTENT_TOO_LARGE && batchCount > 1) return { action: 'split', reason };
-      return RETRYABLE_STATUSES.has(outcome.status)
+      return RETRYABLE_STATUSES.has(outcome.status) || isRedirect(outcome.status)
         ? { action: 'retry', reason, retryAfterMs: outcome.retryAfterMs }
         : { action: 'reject', reason, message: outcome.message };
     }

@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import type { Clock, TelemetryLog } from '#otel/base';
 import { adviseOnCollector, toShownAddress } from './collector-advice.ts';
 
 /** A collector that comes and goes is logged at each change, but at most once in this time. */

@@ -2,8 +2,8 @@ import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp 
 import { request as requestHttps } from 'node:https';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '../encode/resource-spans.ts';
-import { toErrorCode } from '../errors.ts';
+import { toErrorCode } from '#otel/base';
+import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '#otel/record';
 import { toCollectorMessage, toPartialSuccess } from './collector-answer.ts';
 import { convertSpans } from './convert-spans.ts';
 import type { OtlpOptions } from './otlp-options.ts';

@@ -6,8 +6,7 @@ import { createSecureContext } from 'node:tls';
 import { diag } from '@opentelemetry/api';
 import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
-import { TelemetryError } from '../errors.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import { TelemetryError, type TelemetryLog } from '#otel/base';
 import { CollectorHeaders, checkHeaders, NO_HEADER_TEXTS, type Signal } from './collector-headers.ts';
 import { CONTENT_TYPES, DEFAULT_PROTOCOL, isOtlpProtocol, type OtlpProtocol } from './otlp-protocol.ts';
 

@@ -1,7 +1,5 @@
-import { LEDGER } from '../encode/attribute-names.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
-import { DIGEST_BYTES } from './canonical-attributes.ts';
-import { encodeLedgerSpan, type LedgerSpan } from './ledger-span.ts';
+import { DIGEST_BYTES, encodeLedgerSpan, type LedgerSpan } from '#otel/record';
+import { LEDGER, type RequestRecord } from '#otel/record/registry';
 import { SeqRanges } from './seq-ranges.ts';
 
 /** A ledger span covers at most so many queued records: 16 KiB of digests, 22 KB in base64. */

@@ -1,4 +1,4 @@
-import type { Spool, SpooledBatch } from '../disk/spool.ts';
+import type { Spool, SpooledBatch } from '#otel/disk';
 
 /**
  * The ledger spans that wait for export, apart from the queue of records, so that they take no record's place and are in

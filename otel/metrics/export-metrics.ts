@@ -1,7 +1,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { SEMCONV } from '../encode/attribute-names.ts';
-import type { ExportStats } from '../queue/export-stats.ts';
+import type { ExportStats } from '#otel/queue';
+import { SEMCONV } from '#otel/record/registry';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 

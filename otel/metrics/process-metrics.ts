@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import process from 'node:process';
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { SEMCONV } from '../encode/attribute-names.ts';
+import { SEMCONV } from '#otel/record/registry';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { type Interval, type MetricDefinition, type Series, toGaugeData, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';

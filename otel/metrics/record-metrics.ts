@@ -1,6 +1,6 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { toErrorType } from '../encode/attributes.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
+import { toErrorType } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import { type Interval, SERIES_PER_PIECE } from './metric-data.ts';
 import { addTo, bindAll, createMetrics, type RequestLabels, type RequestSeries } from './record-series.ts';
 

@@ -1,7 +1,5 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
-import { RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
-import { OPERATIONS, providerOf } from '../encode/operations.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
+import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord, SEMCONV } from '#otel/record/registry';
 import { createCounter, createHistogram } from './metric.ts';
 import { METRICS } from './metric-names.ts';
 

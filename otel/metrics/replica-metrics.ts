@@ -1,6 +1,6 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { ADMIN_ACTION, RECORD_FIELDS, SEMCONV } from '../encode/attribute-names.ts';
+import { ADMIN_ACTION, RECORD_FIELDS, SEMCONV } from '#otel/record/registry';
 import { type Interval, type MetricDefinition, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 
@@ -8,6 +8,8 @@ import { METRICS } from './metric-names.ts';
 export interface ReplicaState {
   readonly name: string;
   readonly inflight: number;
+  /** Responses that it goes on with after its answers, as far as is known. */
+  readonly background: number;
   /** Null: no limit. */
   readonly maxInflight: number | null;
   readonly drained: boolean;
@@ -80,6 +82,7 @@ export function toReplicaMetrics(
   );
   return [
     toData(METRICS.replicaInflight, ({ inflight }) => inflight),
+    toData(METRICS.replicaBackground, ({ background }) => background),
     toData(METRICS.replicaMaxInflight, ({ maxInflight }) => maxInflight),
     toData(METRICS.replicaUp, ({ up }) => up),
     toData(METRICS.replicaDrained, ({ drained }) => drained),

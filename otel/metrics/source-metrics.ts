@@ -1,5 +1,5 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { DISCOVERY } from '../encode/attribute-names.ts';
+import { DISCOVERY } from '#otel/record/registry';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 

@@ -1,12 +1,9 @@
 import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { systemClock } from '../clock.ts';
-import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
-import type { CollectorHeaders } from '../export/collector-headers.ts';
-import { type ConfiguredCollector, readOtlpOptions } from '../export/otlp-options.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import { systemClock, type TelemetryLog } from '#otel/base';
+import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/export';
+import { type RequestRecord, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';

@@ -1,4 +1,4 @@
-import type { TelemetryLog } from '../telemetry-log.ts';
+import type { TelemetryLog } from '#otel/base';
 import type { RecordQueue } from './record-queue.ts';
 
 /** Logs one line when records begin to be dropped, and one with their number when that ends. */

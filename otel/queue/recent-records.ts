@@ -1,5 +1,4 @@
-import { decodeRecord, type ShownRecord } from '../encode/decode/decode-record.ts';
-import { hasFailed, toOutcome } from '../encode/request-outcome.ts';
+import { decodeRecord, hasFailed, type ShownRecord, toOutcome } from '#otel/record';
 import { EncodedSpanStore, type StoredSpan } from './encoded-span-store.ts';
 import type { EndedRecord } from './record-consumer.ts';
 

@@ -1,4 +1,4 @@
-import type { RequestRecord } from '../encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
 
 /** The record of a request that has ended, and its encoded span: they travel as one. */
 export interface EndedRecord {

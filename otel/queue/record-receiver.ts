@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
-import type { RecordLedger } from '../ledger/ledger.ts';
+import type { Clock } from '#otel/base';
+import type { RecordLedger } from '#otel/ledger';
+import type { RequestRecord } from '#otel/record/registry';
 import type { DropLog } from './drop-log.ts';
 import type { ExportCounters, ExportStats } from './export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';

@@ -1,4 +1,4 @@
-import type { RequestRecord } from '../encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
 import type { SharedQueueState } from './shared-queue-state.ts';
 

@@ -1,7 +1,6 @@
 import process from 'node:process';
 import { getBooleanFromEnv, getStringFromEnv } from '@opentelemetry/core';
-import { TelemetryError } from '../errors.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import { TelemetryError, type TelemetryLog } from '#otel/base';
 
 const CONFIG_FILES = ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'];
 

@@ -1,10 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isErrno, readRegularFile } from '../disk/regular-file.ts';
-import { writeDurably } from '../disk/write-durably.ts';
-import { toErrorCode } from '../errors.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import { isErrno, readRegularFile, type TelemetryLog, toErrorCode, writeDurably } from '#otel/base';
 
 /** Room for the id and white space that an editor added. */
 const MAX_FILE_BYTES = 256;

@@ -9,10 +9,9 @@ import {
   type ReadableSpan,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import { type Clock, waitAtMost } from '../clock.ts';
-import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
-import { DeadlineExporter } from '../export/deadline-exporter.ts';
-import type { OtlpOptions } from '../export/otlp-options.ts';
+import { type Clock, waitAtMost } from '#otel/base';
+import { DeadlineExporter, type OtlpOptions } from '#otel/export';
+import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
 import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
 import { SpanIdSource } from './trace-ids.ts';
 

@@ -7,7 +7,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { SEMCONV } from '../encode/attribute-names.ts';
+import { SEMCONV } from '#otel/record/registry';
 import type { TraceContextFields } from './incoming-context.ts';
 import type { SpanIdSource, SpanIds } from './trace-ids.ts';
 

@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api';
-import { FAILED_ATTEMPT } from '../encode/attribute-names.ts';
+import { FAILED_ATTEMPT } from '#otel/record/registry';
 
 /** An attempt that did not serve the request. */
 export interface FailedAttempt {

@@ -1,10 +1,6 @@
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
-import { SEMCONV } from '../encode/attribute-names.ts';
-import { toFailureType } from '../encode/attributes.ts';
-import type { RecordLayout } from '../encode/layout/record-layout.ts';
-import { OPERATIONS } from '../encode/operations.ts';
-import { decodeSet } from '../encode/record-attributes.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
+import { decodeSet, type RecordLayout, toFailureType } from '#otel/record';
+import { OPERATIONS, type RequestRecord, SEMCONV } from '#otel/record/registry';
 import { type AttemptStart, toServerAttributes } from './attempt-span.ts';
 import type { SpanIdSource, SpanIds } from './trace-ids.ts';
 

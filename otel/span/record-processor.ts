@@ -1,11 +1,9 @@
 import { type Context, SpanKind, trace } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
-import { SCOPE_NAME } from '../encode/attribute-names.ts';
-import { SpanEncoder } from '../encode/encode-span.ts';
-import type { RecordLayout } from '../encode/layout/record-layout.ts';
-import { recordFactsOf } from '../encode/record-attributes.ts';
-import type { RecordConsumer } from '../queue/record-consumer.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import type { TelemetryLog } from '#otel/base';
+import type { RecordConsumer } from '#otel/queue';
+import { type RecordLayout, recordFactsOf, SpanEncoder } from '#otel/record';
+import { SCOPE_NAME } from '#otel/record/registry';
 
 /**
  * Takes the spans of requests from the SDK. It encodes each at once, so that no batch stalls the event loop, and gives

@@ -1,5 +1,4 @@
 import {
-  type Context,
   type Link,
   ROOT_CONTEXT,
   type Span,
@@ -9,10 +8,8 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { type HttpFacts, toErrorType } from '../encode/attributes.ts';
-import type { RecordLayout } from '../encode/layout/record-layout.ts';
-import { toRecordAttributes } from '../encode/record-attributes.ts';
-import type { RequestRecord } from '../encode/request-record.ts';
+import { type HttpFacts, type RecordLayout, toErrorType, toRecordAttributes } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
 import { addFailedAttempt, type FailedAttempt } from './failed-attempt.ts';
 import {
@@ -48,6 +45,24 @@ export interface RequestSpan extends TraceContextFields {
    * the first call counts.
    */
   end(record: RequestRecord, http: HttpFacts): void;
+  /** Ends the span without a record, which follows when what this returns is given to `endParkedSpan`. */
+  park(): ParkedSpan;
+}
+
+/** A span whose record is not known yet. Plain data, which can be sent to another thread and stored as JSON. */
+export interface ParkedSpan {
+  readonly start: RequestSpanStart;
+  readonly ids: SpanIds;
+  readonly startedEpochMs: number;
+  readonly operation: OperationStart | null;
+  readonly lastAttempt: AttemptStart | null;
+  readonly attempts: readonly EndedAttempt[] | null;
+  readonly failedAttempts: readonly TimedFailure[] | null;
+}
+
+interface TimedFailure {
+  readonly facts: FailedAttempt;
+  readonly epochMs: number;
 }
 
 /** The facts of a request that are known when it arrives. */
@@ -93,6 +108,44 @@ export function createRequestSpans(
   return (start) => new DeferredRequestSpan(start, collaborators);
 }
 
+/** Makes the span of a request that was parked, on this thread or another one, and ends it after its `e2e_ms`. */
+export function endParkedSpan(
+  parked: ParkedSpan,
+  { record, http }: { readonly record: RequestRecord; readonly http: HttpFacts },
+  collaborators: SpanSource & RequestSpanSettings,
+  parent = parentOf(parked.start),
+): void {
+  const { start, ids: own, startedEpochMs, operation, failedAttempts } = parked;
+  const { tracer, ids, layout } = collaborators;
+  ids.assign(own);
+  const span = tracer.startSpan(
+    `${start.method} ${start.route}`,
+    { kind: SpanKind.SERVER, startTime: startedEpochMs, links: parent === null ? toLinks(start) : [] },
+    parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent),
+  );
+  if (operation !== null) recordChildren(span, { parked, operation, record }, collaborators);
+  for (const { facts, epochMs } of failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
+  Object.assign(span, { attributes: toRecordAttributes(record, http, layout) });
+  if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+  span.end(startedEpochMs + record.e2e_ms);
+}
+
+function recordChildren(
+  span: Span,
+  {
+    parked: { lastAttempt, attempts, startedEpochMs },
+    operation,
+    record,
+  }: { readonly parked: ParkedSpan; readonly operation: OperationStart; readonly record: RequestRecord },
+  collaborators: SpanSource & RequestSpanSettings,
+): void {
+  const operationSpan = recordOperationSpan(collaborators, span, {
+    ...{ start: operation, record, endedEpochMs: startedEpochMs + record.e2e_ms },
+    ...{ attempt: lastAttempt, isInnermost: collaborators.depth === 'operation' },
+  });
+  for (const attempt of attempts ?? []) recordAttemptSpan(collaborators, operationSpan, attempt);
+}
+
 interface RequestSpanCollaborators extends SpanSource, RequestSpanSettings {
   readonly timestamps: UtcTimestamps;
 }
@@ -104,20 +157,19 @@ class DeferredRequestSpan implements RequestSpan {
   readonly #collaborators: RequestSpanCollaborators;
   readonly #clock = new AnchoredClock();
   /** The client's span, if this one is its child. */
-  readonly #parent: SpanContext | null = null;
+  readonly #parent: SpanContext | null;
   readonly #flags: string = SAMPLED;
   #operation: OperationStart | null = null;
   #lastAttempt: AttemptStart | null = null;
   #attempts: EndedAttempt[] | null = null;
-  #failedAttempts: { readonly facts: FailedAttempt; readonly epochMs: number }[] | null = null;
+  #failedAttempts: TimedFailure[] | null = null;
   #isEnded = false;
 
   constructor(start: RequestSpanStart, collaborators: RequestSpanCollaborators) {
-    const { incoming } = start;
     const { ids } = collaborators;
     this.#start = start;
     this.#collaborators = collaborators;
-    if (incoming?.isTrusted === true) this.#parent = toParent(incoming);
+    this.#parent = parentOf(start);
     if (this.#parent === null) {
       this.#ids = ids.drawIds();
     } else {
@@ -179,52 +231,40 @@ class DeferredRequestSpan implements RequestSpan {
   }
 
   end(record: RequestRecord, http: HttpFacts): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
-    const { tracer, ids, layout } = this.#collaborators;
-    const { method, route } = this.#start;
-    const { startedEpochMs } = this;
-    ids.assign(this.#ids);
-    const span = tracer.startSpan(
-      `${method} ${route}`,
-      { kind: SpanKind.SERVER, startTime: startedEpochMs, links: this.#toLinks() },
-      this.#toContext(),
-    );
-    if (this.#operation !== null) this.#recordChildren(span, this.#operation, record);
-    for (const { facts, epochMs } of this.#failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-    Object.assign(span, { attributes: toRecordAttributes(record, http, layout) });
-    if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
-    span.end(startedEpochMs + record.e2e_ms);
+    if (!this.#isEnded) endParkedSpan(this.park(), { record, http }, this.#collaborators, this.#parent);
   }
 
-  #recordChildren(span: Span, operation: OperationStart, record: Readonly<RequestRecord>): void {
-    const { depth } = this.#collaborators;
-    const operationSpan = recordOperationSpan(this.#collaborators, span, {
-      ...{ start: operation, record, endedEpochMs: this.startedEpochMs + record.e2e_ms },
-      ...{ attempt: this.#lastAttempt, isInnermost: depth === 'operation' },
-    });
-    for (const attempt of this.#attempts ?? []) {
-      recordAttemptSpan(this.#collaborators, operationSpan, attempt);
-    }
+  park(): ParkedSpan {
+    this.#isEnded = true;
+    return {
+      start: this.#start,
+      ids: this.#ids,
+      startedEpochMs: this.startedEpochMs,
+      operation: this.#operation,
+      lastAttempt: this.#lastAttempt,
+      attempts: this.#attempts,
+      failedAttempts: this.#failedAttempts,
+    };
   }
 
   #drawChild(): SpanIds {
     return { traceId: this.traceId, spanId: this.#collaborators.ids.drawSpanId() };
   }
-
-  #toContext(): Context {
-    return this.#parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, this.#parent);
-  }
-
-  #toLinks(): Link[] {
-    const { incoming } = this.#start;
-    if (incoming === undefined || this.#parent !== null) return [];
-    const context = parseTraceparent(incoming.traceparent);
-    return context === null ? [] : [{ context }];
-  }
 }
 
 const ignore = (): void => undefined;
+
+/** The span of the client if this one is its child. */
+function parentOf({ incoming }: RequestSpanStart): SpanContext | null {
+  return incoming?.isTrusted === true ? toParent(incoming) : null;
+}
+
+/** The client's span as a link. */
+function toLinks({ incoming }: RequestSpanStart): Link[] {
+  if (incoming === undefined) return [];
+  const context = parseTraceparent(incoming.traceparent);
+  return context === null ? [] : [{ context }];
+}
 
 /** The span of the client; null if its context is not valid. A tracestate that is not valid is left out. */
 function toParent({ traceparent, tracestate }: IncomingContext): SpanContext | null {

@@ -8,7 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { ROLLOUT_STEP } from '../encode/attribute-names.ts';
+import { ROLLOUT_STEP } from '#otel/record/registry';
 import type { SpanIdSource } from './trace-ids.ts';
 
 /** The names of the spans of a rollout: of the whole, of one replica, and of its steps. */

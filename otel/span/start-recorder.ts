@@ -1,7 +1,9 @@
+import { getStringListFromEnv } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { createRecordLayout, readGenAiNames } from '../encode/layout/record-layout.ts';
-import type { RecordConsumer } from '../queue/record-consumer.ts';
-import type { TelemetryLog } from '../telemetry-log.ts';
+import type { TelemetryLog } from '#otel/base';
+import type { RecordConsumer } from '#otel/queue';
+import { createRecordLayout, type HttpFacts } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import {
   type IncomingContext,
   parseTraceparent,
@@ -11,6 +13,8 @@ import {
 import { RecordProcessor } from './record-processor.ts';
 import {
   createRequestSpans,
+  endParkedSpan,
+  type ParkedSpan,
   type RequestSpan,
   type RequestSpanStart,
   type SpanDepth,
@@ -45,7 +49,9 @@ export interface Recorder {
    * or discarded with `discardRequestSpan`.
    */
   startRequestSpan(start: RequestSpanStart): RequestSpan;
-  /** Discards a started span: the message was not a valid request, and leaves no record. */
+  /** Ends a span that was parked, on this thread or another one: its record is as that of any other span. */
+  endParkedSpan(parked: ParkedSpan, record: RequestRecord, http: HttpFacts): void;
+  /** Discards a started span: the message was not a valid request, or its record is made on another thread. */
   discardRequestSpan(): void;
   /**
    * The trace context of a request that leaves no record (GET /v1/models): that of a trusted client if traces are
@@ -69,12 +75,14 @@ export function startRecorder(
     idGenerator: ids,
     spanProcessor: new RecordProcessor(consumer, log, layout),
   });
-  const startRequestSpan = createRequestSpans({ tracer, ids }, { depth: spans, layout });
+  const made = { tracer, ids, depth: spans, layout };
+  const startRequestSpan = createRequestSpans(made, made);
   return {
     startRequestSpan(start) {
       consumer.begin();
       return startRequestSpan(incoming === 'ignore' ? { ...start, incoming: undefined } : start);
     },
+    endParkedSpan: (parked, record, http) => endParkedSpan(parked, { record, http }, made),
     discardRequestSpan: () => consumer.discard(),
     createUnrecordedContext(context) {
       const passed = context?.isTrusted === true ? toPassedContext(context) : null;
@@ -82,6 +90,12 @@ export function startRecorder(
     },
     shutdown,
   };
+}
+
+/** The newest names if OTEL_SEMCONV_STABILITY_OPT_IN asks for them, as the conventions define it. */
+function readGenAiNames(): 'pinned' | 'latest' {
+  const wanted = getStringListFromEnv('OTEL_SEMCONV_STABILITY_OPT_IN') ?? [];
+  return wanted.includes('gen_ai_latest_experimental') ? 'latest' : 'pinned';
 }
 
 /** The client's context as it goes on where the gateway has no span; null if it is not valid. */

@@ -8,7 +8,7 @@ import {
   type SpanProcessor,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import { SCHEMA_URL, SCOPE_NAME } from '../encode/attribute-names.ts';
+import { SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
 
 /** The tracer of the request spans, and the shutdown of its SDK. */
 export interface RequestTracer {
@@ -18,7 +18,7 @@ export interface RequestTracer {
 
 /**
  * Limits above everything a record can hold. They are passed explicitly, because OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and
- * similar variables would otherwise cut fields. otel/encode/attributes.ts has its own limits.
+ * similar variables would otherwise cut fields. otel/record/attributes.ts has its own limits.
  */
 const SPAN_LIMITS = {
   attributeCountLimit: 1024,

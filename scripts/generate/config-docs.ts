@@ -80,7 +80,12 @@ const LINE_WIDTH = 110;
 
 /** The text of docs/config.schema.json. */
 export function renderJsonSchema(): string {
-  const json = JSON.stringify(toConfigJsonSchema(), null, 2);
+  return toFormattedJson(toConfigJsonSchema());
+}
+
+/** A value as the JSON of a file, formatted as the repository's formatter wants it. */
+export function toFormattedJson(value: unknown): string {
+  const json = JSON.stringify(value, null, 2);
   // The formatter has lists of words on one line, if they fit.
   const compact = json.replace(/^.*\[\s+(?:"[^"]*",?\s+)+\],?$/gm, (list) => {
     const line = list.replace(/\[\s+/, '[').replace(/\s+\]/, ']').replace(/,\s+/g, ', ');

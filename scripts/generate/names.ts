@@ -11,15 +11,15 @@ import {
 import { renderMetricDocs, renderRecordDocs } from './render-registry-docs.ts';
 
 /*
- * Generates from otel/registry/ (`npm run generate`): otel/encode/attribute-names.ts, otel/encode/request-record.ts,
+ * Generates from otel/record/registry/ (`npm run generate`): otel/record/registry/attribute-names.ts, otel/record/registry/request-record.ts,
  * otel/metrics/metric-names.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
  * tables of docs/record.md and docs/metrics.md. A test fails when they are out of date.
  */
 
 const root = join(import.meta.dirname, '../..');
 const registry = readRegistry();
-await writeFile(join(root, 'otel/encode/attribute-names.ts'), renderNames(registry));
-await writeFile(join(root, 'otel/encode/request-record.ts'), renderRecordType(registry));
+await writeFile(join(root, 'otel/record/registry/attribute-names.ts'), renderNames(registry));
+await writeFile(join(root, 'otel/record/registry/request-record.ts'), renderRecordType(registry));
 await writeFile(join(root, 'src/admin/record-schema.ts'), renderRecordSchema(registry));
 await writeFile(
   join(root, 'src/admin/dashboard/page/records/record-fields.js'),

@@ -3,7 +3,7 @@ import type { Registry, RegistryMetric } from './registry.ts';
 /** What the names of all attributes of a record begin with. */
 export const RECORD_PREFIX = 'gateway.';
 
-/** The ids of the groups in otel/registry/ that code and tables are made from. */
+/** The ids of the groups in otel/record/registry/ that code and tables are made from. */
 export const GROUP = {
   record: 'registry.gateway.beyond',
   requestSpan: 'span.gateway.request',

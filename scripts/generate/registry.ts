@@ -12,7 +12,7 @@ const WIRE_TYPES = {
   'template[double]': 'doubles',
 } as const;
 
-/** The wire types of otel/encode/attribute-names.ts. */
+/** The wire types of otel/record/registry/attribute-names.ts. */
 export type WireType = (typeof WIRE_TYPES)[keyof typeof WIRE_TYPES];
 
 /** An attribute at its definition, or where a span or event refers to it with more details. */
@@ -93,7 +93,7 @@ interface YamlGroup {
 }
 
 /** Reads the registry of a directory. Throws on a type, a reference or an omission that Weaver would refuse. */
-export function readRegistry(directory = join(import.meta.dirname, '../../otel/registry')): Registry {
+export function readRegistry(directory = join(import.meta.dirname, '../../otel/record/registry')): Registry {
   const read = (file: string): unknown => parse(readFileSync(join(directory, file), 'utf8'));
   const { name } = read('manifest.yaml') as { readonly name: string };
   const files = readdirSync(directory).filter((file) => file.endsWith('.yaml') && file !== 'manifest.yaml');

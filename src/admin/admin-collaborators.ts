@@ -1,11 +1,15 @@
-import type { ExportStats } from '#otel/queue/export-stats.ts';
-import type { RecentRecords } from '#otel/queue/recent-records.ts';
-import type { AdminAction } from '#otel/span/admin-spans.ts';
-import type { SourceState } from '../replicas/control/discovery/source-state.ts';
-import type { ChangeDetails, DrainChange, Drains } from '../replicas/control/drains/drains.ts';
-import type { EngineProbe } from '../replicas/control/engine-probe.ts';
-import type { RegisteredReplica } from '../replicas/control/registry/registered-replica.ts';
-import type { ReplicaChanges, ReplicaRegistry } from '../replicas/control/registry/registry.ts';
+import type { ExportStats, RecentRecords } from '#otel/queue';
+import type { AdminAction } from '#otel/span';
+import type {
+  Drains,
+  EngineProbe,
+  RegisteredReplica,
+  ReplicaChanges,
+  ReplicaRegistry,
+  SourceState,
+} from '#replicas/control';
+import type { ChangeDetails, DrainChange } from '#replicas/drain-state';
+import type { BackgroundCount } from '#replicas/terms';
 import type { Figures } from './dashboard/traffic/live-figures.ts';
 import type { IdleWatcher } from './drains/idle-watcher.ts';
 import type { ObservationRing } from './observations/observation-ring.ts';
@@ -20,6 +24,8 @@ export interface AdminCollaborators {
   /** Null if this gateway shares its drains with no other. */
   readonly fleet: FleetControl | null;
   readonly gatewayName: string;
+  /** The same after a restart with the same `state_dir`. */
+  readonly instanceId: string;
   /** How long the turns of an undrained replica grow if the call does not say; 0: not at all. */
   readonly rampMs: () => number;
   readonly stats: () => ExportStats;
@@ -55,7 +61,7 @@ export interface DashboardCollaborators {
   readonly queueSize: number;
   readonly exportTo: 'otlp' | 'file';
   /** A URL with `{trace_id}` in it, or null. */
-  readonly traceUrlTemplate: string | null;
+  readonly traceUrlTemplate: () => string | null;
 }
 
 /** Which gateway this is. Times are RFC 3339. */
@@ -103,13 +109,14 @@ export interface FleetControl {
    * the drain. `stored` resolves when the state is applied and on disk.
    */
   set(replica: string, drained: boolean, details: ChangeDetails): FleetDrainChange;
-  /** The drain status of a replica in the whole fleet. `ownInflight` is what this gateway has in flight on it. */
+  /** The drain status of a replica in the whole fleet. `own`: what this gateway has in flight on it. */
   drainStatusOf(
     replica: string,
-    ownInflight: number,
+    own: { readonly inflight: number; readonly background: BackgroundCount },
   ): {
     readonly safeToStop: boolean | null;
     readonly inflight: number;
+    readonly background: BackgroundCount;
     readonly unconfirmed: readonly string[];
   };
   gateways(): readonly FleetGateway[];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { toErrorJson } from '../http/error-body.ts';
+import { toErrorJson } from '#wire';
 
 /** Every error of the admin API, with its status and message. */
 export const ADMIN_ERRORS = {
@@ -7,19 +7,23 @@ export const ADMIN_ERRORS = {
   bad_request: { status: 400, message: 'The request is not valid HTTP/1.1.' },
   unauthorized: {
     status: 401,
-    message: 'The bearer token is missing or wrong: send `Authorization: Bearer <token>`.',
+    message:
+      'The bearer token is missing or wrong: send `Authorization: Bearer <token>`. A GET needs no more than the token ' +
+      'in SVC_READ_TOKEN, a drain that in SVC_OPERATOR_TOKEN, a reload that in SVC_ADMIN_TOKEN.',
   },
   admin_disabled: {
     status: 403,
-    message: 'The admin API is off: set SVC_ADMIN_TOKEN and restart the gateway.',
+    message:
+      'The admin API is off: no token is set. Set SVC_READ_TOKEN for GETs, SVC_OPERATOR_TOKEN for drains too, or ' +
+      'SVC_ADMIN_TOKEN for every call, and restart the gateway.',
   },
   read_only_token: {
     status: 403,
-    message: 'This token only reads: send the admin token (SVC_ADMIN_TOKEN) to change something.',
+    message: 'This token (SVC_READ_TOKEN) only reads.',
   },
   admin_token_required: {
     status: 403,
-    message: 'This token only reads, drains and undrains: send the admin token (SVC_ADMIN_TOKEN).',
+    message: 'This token (SVC_OPERATOR_TOKEN) only reads, drains and undrains.',
   },
   drain_token: {
     status: 403,
@@ -28,6 +32,7 @@ export const ADMIN_ERRORS = {
   not_found: { status: 404, message: 'No such path or method on the admin API: see GET /openapi.json.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
+  method_not_allowed: { status: 405, message: 'The path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   gateway_alive: { status: 409, message: 'The gateway is running: stop it first.' },
   last_replica: {
@@ -81,13 +86,24 @@ export const errorSchema = z
   })
   .meta({ id: 'Error' });
 
-/** An error that a call is answered with. `message` replaces the one in the table. It must never repeat the call. */
+interface AdminErrorDetails {
+  readonly param?: string;
+  readonly message?: string;
+  readonly allow?: string;
+}
+
+/**
+ * An error that a call is answered with. `message` replaces the one in the table. What it repeats of the call went through
+ * `toShownText`. `allow`: the methods that the path takes.
+ */
 export class AdminError {
   readonly code: AdminErrorCode;
+  readonly allow: string | undefined;
   readonly #details: { readonly param?: string; readonly message?: string };
 
-  constructor(code: AdminErrorCode, details: { readonly param?: string; readonly message?: string } = {}) {
+  constructor(code: AdminErrorCode, { allow, ...details }: AdminErrorDetails = {}) {
     this.code = code;
+    this.allow = allow;
     this.#details = details;
   }
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { allows, isOwnReplica } from '../config/secrets/admin-tokens.ts';
+import { allows, isOwnReplica, type NeededRole, TOKEN_VARIABLES } from '#config';
+import { toShownText } from '#wire';
 import type { AdminAccess, Caller } from './access/admin-access.ts';
 import type { FailedTokens } from './access/failed-tokens.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
-import { AdminError } from './admin-error.ts';
+import { ADMIN_ERRORS, AdminError } from './admin-error.ts';
 import { sendResponse } from './listener/send-response.ts';
 import type { EncodedResponse, Route } from './route.ts';
 import { createRoutes } from './route-table.ts';
@@ -21,7 +22,7 @@ export function createAdminHandler(
   guards: AdminGuards,
   collaborators: AdminCollaborators,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const match = createRouteMatcher(createRoutes());
+  const { match, methodsOf } = createRouteMatcher(createRoutes());
 
   async function respond(
     request: IncomingMessage,
@@ -33,7 +34,7 @@ export function createAdminHandler(
     // Unknown paths need the token too: a client without it cannot find out which paths exist.
     const caller = found?.route.isPage === true ? null : identify(request, guards);
     if (caller instanceof AdminError) return caller;
-    if (found === null) return new AdminError('not_found');
+    if (found === null) return toUnknown(request.method ?? '', path, methodsOf(path));
     const refusal = caller === null ? null : findRefusal(caller, found);
     if (refusal !== null) return refusal;
     const { accept = '' } = request.headers;
@@ -57,14 +58,36 @@ export function createAdminHandler(
   };
 }
 
+/** The error of a call without a route. `methods`: those that its path takes. */
+function toUnknown(method: string, path: string, methods: readonly string[]): AdminError {
+  const shown = toShownText(path);
+  const allow = methods.join(', ');
+  if (methods.length === 0)
+    return new AdminError('not_found', {
+      message: `There is no path ${shown} on the admin API: see GET /openapi.json.`,
+    });
+  return new AdminError('method_not_allowed', {
+    ...{ message: `${shown} does not take ${toShownText(method)}, but ${allow}.`, allow },
+  });
+}
+
 /** The error of a call that the token does not allow; null if it allows it. */
 function findRefusal(caller: Caller, { route, params }: RouteMatch): AdminError | null {
   if (caller.role === 'drainer') {
     const isAllowed = route.isForDrainers && isOwnReplica(params.name ?? '', caller);
-    return isAllowed ? null : new AdminError('drain_token');
+    return isAllowed ? null : toWeakToken('drain_token', route.role);
   }
   if (allows(caller.role, route.role)) return null;
-  return new AdminError(caller.role === 'reader' ? 'read_only_token' : 'admin_token_required');
+  return toWeakToken(caller.role === 'reader' ? 'read_only_token' : 'admin_token_required', route.role);
+}
+
+/** The error of a token that is too weak. It names the weakest one that is enough. */
+function toWeakToken(
+  code: 'drain_token' | 'read_only_token' | 'admin_token_required',
+  needed: NeededRole,
+): AdminError {
+  const message = `${ADMIN_ERRORS[code].message} This call needs the token in ${TOKEN_VARIABLES[needed]}.`;
+  return new AdminError(code, { message });
 }
 
 /** Whose token a call has, or the error that it gets. */
@@ -96,20 +119,34 @@ interface RouteMatch {
   readonly params: Readonly<Record<string, string>>;
 }
 
+/** Finds the routes of calls. */
+interface RouteMatcher {
+  /** The route of a call; null if no route has this path and method. */
+  match(method: string, path: string): RouteMatch | null;
+  /** The methods that a path takes; often none. */
+  methodsOf(path: string): readonly string[];
+}
+
 /**
- * Creates a function that finds the route of a call; null if no route has this path and method. HEAD uses the route of
+ * Creates what finds the routes of calls. HEAD uses the route of
  * GET (RFC 9110 9.3.2). OPTIONS has no route: the dashboard has the origin of the API, and pages of other origins must
  * not call it.
  */
-function createRouteMatcher(routes: readonly Route[]): (method: string, path: string) => RouteMatch | null {
+function createRouteMatcher(routes: readonly Route[]): RouteMatcher {
   const rows = routes.map((route) => ({ route, pattern: toPattern(route.path) }));
-  return (method, path) => {
-    const wanted = method === 'HEAD' ? 'GET' : method;
-    for (const { route, pattern } of rows) {
-      const found = route.method === wanted ? pattern.exec(path) : null;
-      if (found !== null) return { route, params: decodeAll(found.groups ?? {}) };
-    }
-    return null;
+  return {
+    match(method, path) {
+      const wanted = method === 'HEAD' ? 'GET' : method;
+      for (const { route, pattern } of rows) {
+        const found = route.method === wanted ? pattern.exec(path) : null;
+        if (found !== null) return { route, params: decodeAll(found.groups ?? {}) };
+      }
+      return null;
+    },
+    methodsOf(path) {
+      const found = rows.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
+      return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+    },
   };
 }
 

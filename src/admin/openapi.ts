@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { NeededRole } from '../config/secrets/admin-tokens.ts';
+import type { NeededRole } from '#config';
 import { ADMIN_ERRORS, type AdminErrorCode, errorSchema } from './admin-error.ts';
 import type { Route } from './route.ts';
 

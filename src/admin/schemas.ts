@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { toShownName } from '#otel/encode/shown-name.ts';
-import type { ExportStats } from '#otel/queue/export-stats.ts';
-import type { Drains } from '../replicas/control/drains/drains.ts';
-import type { RegisteredReplica } from '../replicas/control/registry/registered-replica.ts';
-import { HEALTH_JUDGES } from '../replicas/health-decision.ts';
-import { REACHABILITIES, REACHABILITY_REASONS } from '../replicas/reachability.ts';
+import { toShownName } from '#otel/base';
+import type { ExportStats } from '#otel/queue';
+import type { Drains, RegisteredReplica } from '#replicas/control';
+import type { BackgroundCount } from '#replicas/terms';
+import { HEALTH_JUDGES, REACHABILITIES, REACHABILITY_REASONS } from '#replicas/terms';
 import type { FleetControl } from './admin-collaborators.ts';
 import { roundTo3 } from './shown-record.ts';
 
@@ -20,6 +19,12 @@ export const replicaSchema = z
     gpu_count: count().nullable(),
     drained: z.boolean(),
     inflight: count().describe('Requests in flight on the replica. In a fleet: the sum over all gateways.'),
+    background: count().describe(
+      'Responses with `background` that the replica has answered and not finished, as far as is known. In a fleet: the sum over all gateways.',
+    ),
+    background_unknown: count().describe(
+      'Those of `background` of which it is not known whether the replica still goes on with them.',
+    ),
     max_inflight: count()
       .nullable()
       .describe('The most requests in flight on the replica; null if there is no limit.'),
@@ -72,7 +77,9 @@ export const replicaSchema = z
     safe_to_stop: z
       .boolean()
       .nullable()
-      .describe('True if the replica is drained and has nothing in flight; null while that cannot be known.'),
+      .describe(
+        'True if the replica is drained, has nothing in flight and goes on with nothing in the background; null while that cannot be known.',
+      ),
     unconfirmed: z
       .array(z.string())
       .readonly()
@@ -118,7 +125,7 @@ export type ReplicaJson = z.output<typeof replicaSchema>;
 /** Converts a replica to JSON. `fleet` is null if this gateway shares its drains with no other. */
 export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | null): ReplicaJson {
   const { config, drain, health, reachability } = replica;
-  const { inflight, isSafeToStop, unconfirmed } = toDrainStatus(replica, fleet);
+  const { inflight, background, isSafeToStop, unconfirmed } = toDrainStatus(replica, fleet);
   return {
     name: config.name,
     url: config.url,
@@ -127,6 +134,8 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     gpu_count: config.gpuCount,
     drained: drain.drained,
     inflight,
+    background: background.running + background.unknown,
+    background_unknown: background.unknown,
     max_inflight: config.maxInflight,
     health: health?.state ?? null,
     health_reasons: health?.failingBy ?? [],
@@ -154,6 +163,7 @@ function toRampJson({ ramp }: RegisteredReplica): ReplicaJson['ramp'] {
 /** The drain status of a replica: in the whole fleet, if there is one. */
 interface ReplicaDrainStatus {
   readonly inflight: number;
+  readonly background: BackgroundCount;
   readonly isSafeToStop: boolean | null;
   /** The gateways that have not confirmed its drain; null without a fleet. */
   readonly unconfirmed: readonly string[] | null;
@@ -161,13 +171,15 @@ interface ReplicaDrainStatus {
 
 /** Returns the current drain status of a replica. */
 export function toDrainStatus(replica: RegisteredReplica, fleet: FleetControl | null): ReplicaDrainStatus {
-  const { name, inflight, isSafeToStop } = replica;
-  if (fleet === null) return { inflight, isSafeToStop, unconfirmed: null };
+  // In this order: a response in the background is counted before its request ceases to be in flight.
+  const { name, inflight, background, isSafeToStop } = replica;
+  const own = { inflight, background };
+  if (fleet === null) return { ...own, isSafeToStop, unconfirmed: null };
   // Other gateways may still serve a replica that was removed here, and no drain state tells whether they do.
   if (replica.isRemoving && !replica.hasDrainedName) {
-    return { inflight, isSafeToStop: isSafeToStop === false ? false : null, unconfirmed: null };
+    return { ...own, isSafeToStop: isSafeToStop === false ? false : null, unconfirmed: null };
   }
-  const { safeToStop, ...rest } = fleet.drainStatusOf(name, inflight);
+  const { safeToStop, ...rest } = fleet.drainStatusOf(name, own);
   return { ...rest, isSafeToStop: safeToStop };
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import type { ShownRecord } from '#otel/encode/decode/decode-record.ts';
+import type { ShownRecord } from '#otel/record';
+import { RECORD_FIELDS } from '#otel/record/registry';
 import { recordSchema } from './record-schema.ts';
 
 const attemptSchema = z

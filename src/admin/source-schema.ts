@@ -1,10 +1,5 @@
 import { z } from 'zod';
-import {
-  type ReadinessGateState,
-  SOURCE_KINDS,
-  SOURCE_STATES,
-  type SourceState,
-} from '../replicas/control/discovery/source-state.ts';
+import { type ReadinessGateState, SOURCE_KINDS, SOURCE_STATES, type SourceState } from '#replicas/control';
 
 const count = () => z.int().min(0);
 const sourceState = z.enum(SOURCE_STATES);

@@ -1,4 +1,4 @@
-import { closestName } from '../closest-name.ts';
+import { closestName } from '#base';
 import { ADMIN_ERRORS, AdminError } from './admin-error.ts';
 
 /** How many of the names there are an error lists. */

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { toApiClient } from './client-config.ts';
-import type { ApiClientConfig } from './config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
+import type { ApiClientConfig } from './effective-config.ts';
 import { TakenClients } from './validation/taken-clients.ts';
 import { validateClient } from './validation/validate.ts';
 import { isObject, type Violation } from './validation/violation.ts';

@@ -29,8 +29,11 @@ export const RELOADED_KEYS = [
   'limits.before_model',
   'limits.event',
   'limits.queue',
+  'limits.background',
   'shutdown',
-  'log',
+  'trace.url_template',
+  'log.level',
+  'log.requests',
 ] as const;
 
 /** What a reload would do. Key paths are those of the file; `replicas` counts as one key. */

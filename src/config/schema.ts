@@ -34,6 +34,11 @@ const log = z.strictObject({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
     .describe('The lowest level that is logged.'),
+  format: oneOf(['auto', 'json', 'text'])
+    .prefault('auto')
+    .describe(
+      '`json`: one JSON object per line. `text`: lines for people. `auto`: text if standard output is a terminal, else JSON.',
+    ),
   requests: flag().prefault(false).describe('Whether each request is logged as one line, without its text.'),
 });
 
@@ -117,7 +122,7 @@ export const configSchema = z.strictObject({
   timeouts: timeouts.prefault({}).describe('How long the gateway waits.'),
   limits: limits.prefault({}).describe('Limits on what the gateway holds.'),
   shutdown: shutdown.prefault({}).describe('The steps after SIGTERM or SIGINT.'),
-  log: log.prefault({}).describe('JSON lines on standard output.'),
+  log: log.prefault({}).describe('The lines on standard output.'),
 });
 
 /** A valid configuration file with all keys: durations in ms, sizes in bytes, addresses split into host and port. */

@@ -1,4 +1,4 @@
-import { idleShareOf, splitInflight } from '../client-limits/split-inflight.ts';
+import { idleShareOf, splitInflight } from '#access';
 
 /** What a gateway tells of a client with `max_inflight`. */
 export interface InflightReport {

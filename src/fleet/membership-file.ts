@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { isLogicalTimestamp } from '../replicas/control/drains/logical-timestamp.ts';
-import { createStateFile, type DamageLog, type Parsed } from '../replicas/control/state-dir/state-file.ts';
+import { isLogicalTimestamp } from '#replicas/drain-state';
+import { createStateFile, type DamageLog, type Parsed } from '#state-dir';
 
 const FILE_NAME = 'fleet.json';
 

@@ -1,5 +1,5 @@
-import { type DrainState, isRamp } from '../replicas/control/drains/drains.ts';
-import { isLogicalTimestamp } from '../replicas/control/drains/logical-timestamp.ts';
+import { type DrainState, isLogicalTimestamp, isRamp } from '#replicas/drain-state';
+import type { BackgroundCount } from '#replicas/terms';
 import type { ClientUse } from './client-use.ts';
 import type { InflightReport } from './inflight-shares.ts';
 
@@ -41,6 +41,8 @@ export interface Heartbeat {
   readonly drained: ReadonlyMap<string, string>;
   /** Requests in flight by replica name, counted after those drains were applied. Zeros are left out. */
   readonly inflight: ReadonlyMap<string, number>;
+  /** What replicas go on with after their answers, by name. Absent: nothing, or an earlier version. */
+  readonly background?: ReadonlyMap<string, BackgroundCount>;
   /** What clients with limits have used of this gateway, by name. Absent: nothing of late, or an earlier version. */
   readonly used?: ReadonlyMap<string, ClientUse>;
   /** The clients with `max_inflight` that are of interest, by name. Absent: none, or an earlier version. */
@@ -90,6 +92,7 @@ export function printHeartbeat(heartbeat: Heartbeat): string {
     heard: Object.fromEntries(heartbeat.heard),
     drained: Object.fromEntries(heartbeat.drained),
     inflight: Object.fromEntries(heartbeat.inflight),
+    ...(heartbeat.background === undefined ? {} : { background: toBackgroundMembers(heartbeat.background) }),
     ...(heartbeat.used === undefined ? {} : { used: toUsedMembers(heartbeat.used) }),
     ...(heartbeat.running === undefined ? {} : { running: toRunningMembers(heartbeat.running) }),
     ...(heartbeat.ramps === undefined ? {} : { ramps: toRampMembers(heartbeat.ramps) }),
@@ -106,15 +109,30 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   const inflight = toMap(value.inflight, toCount);
   if (!isLogicalTimestamp(id) || !isCount(number) || !isCount(revision)) return null;
   if (heard === null || drained === null || inflight === null) return null;
+  // A gateway of which it cannot be known what its replicas go on with is not alive.
+  const background = value.background === undefined ? null : toMap(value.background, toBackground);
+  if (value.background !== undefined && background === null) return null;
   const used = value.used === undefined ? null : toMap(value.used, toClientUse);
   const running = value.running === undefined ? null : toMap(value.running, toInflightReport);
   const ramps = value.ramps === undefined ? null : toMap(value.ramps, toRampReport);
   return {
     ...{ id, number, revision, heard, drained, inflight },
+    ...(background === null ? {} : { background }),
     ...(used === null ? {} : { used }),
     ...(running === null ? {} : { running }),
     ...(ramps === null ? {} : { ramps }),
   };
+}
+
+function toBackgroundMembers(background: ReadonlyMap<string, BackgroundCount>): object {
+  const members = [...background].map(([name, { running, unknown }]) => [name, [running, unknown]]);
+  return Object.fromEntries(members);
+}
+
+function toBackground(value: unknown): BackgroundCount | null {
+  if (!Array.isArray(value)) return null;
+  const [running, unknown] = value;
+  return isCount(running) && isCount(unknown) ? { running, unknown } : null;
 }
 
 function toRampMembers(ramps: ReadonlyMap<string, RampReport>): object {

@@ -56,6 +56,7 @@ export class MemberScanner {
   readonly #token = new TokenReader();
   #items: ScannedItem[] = [];
   #state: 'before' | 'inside' | 'done' = 'before';
+  #isWhole = false;
   /** How many containers are open. Kinds of closing brackets are not checked. */
   #depth = 0;
   /** How many of them are the answer, its list, an item. */
@@ -69,6 +70,11 @@ export class MemberScanner {
 
   constructor(wanted: WantedMembers) {
     this.#wanted = wanted;
+  }
+
+  /** Whether the object has come to its end. */
+  get isWhole(): boolean {
+    return this.#isWhole;
   }
 
   /** Whether the list has an element that is an object, complete or not. */
@@ -189,7 +195,9 @@ export class MemberScanner {
       this.#token.forget();
       this.#followedDepth--;
     }
-    if (--this.#depth === 0) this.#state = 'done';
+    if (--this.#depth > 0) return;
+    this.#state = 'done';
+    this.#isWhole = true;
   }
 
   #endItem(): void {

@@ -1,8 +1,15 @@
-import type { Admission } from '../client-limits/admission.ts';
-import type { ExchangeEnd, HttpExchange } from '../http/client/http-exchange.ts';
-import type { RequestHead } from '../http/message/head.ts';
-import { Failure, type FailureCode, fieldLinesOf, statusOf, type ToErrorBody } from './failure.ts';
+import type { Admission } from '#access';
+import type { ExchangeEnd, HttpExchange, RequestHead } from '#wire';
+import {
+  AmbiguousMember,
+  Failure,
+  type FailureCode,
+  fieldLinesOf,
+  statusOf,
+  type ToErrorBody,
+} from './failure.ts';
 import type { Outbox } from './outbox.ts';
+import type { RefusedName } from './request/inspection/member-names.ts';
 
 /** How an exchange ended, other than by a complete response. */
 export type Ending = FailureCode | 'upstream_error' | 'client_closed';
@@ -38,6 +45,8 @@ export class Exchange {
   readonly outbox: Outbox;
   /** What the request holds of the limits of its client; null: it has none. */
   admission: Admission | null = null;
+  /** What the client calls the model, once that is known and something was looked for. */
+  modelName: string | null = null;
   /** Its index in `InFlight`, which alone writes it. */
   inFlightIndex = -1;
   readonly #toErrorBody: ToErrorBody;
@@ -126,23 +135,28 @@ export class Exchange {
     this.#isTruncated = true;
   }
 
-  /** Answers with an error of the gateway. If a response has begun, destroys the connection. */
-  fail(code: FailureCode): void {
+  /**
+   * Answers with an error of the gateway. If a response has begun, destroys the connection. `name`: for which member the
+   * request is refused, if for one. `moreLines`: further field lines of the answer.
+   */
+  fail(code: FailureCode, name: RefusedName | null = null, moreLines = ''): void {
     if (this.isFinished) return;
     this.note(code, this.http.isAnswered);
     if (this.http.isAnswered) {
       this.http.destroy();
       return;
     }
-    const { admission } = this;
-    const fieldLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}${admission?.fieldLines() ?? ''}`;
-    const json = this.#toErrorBody(code, admission?.refusal ?? null);
+    const { admission, modelName } = this;
+    const ownLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}${moreLines}`;
+    const fieldLines = ownLines + (admission?.fieldLines() ?? '');
+    const json = this.#toErrorBody(code, { refusal: admission?.refusal ?? null, modelName, name });
     this.http.answer(statusOf(code), 'application/json', json, fieldLines);
   }
 
   /** Answers for a thrown error: with a Failure's code, or `upstream_failed` for any other error. */
   failWith(error: unknown): void {
-    this.fail(error instanceof Failure ? error.code : 'upstream_failed');
+    if (error instanceof AmbiguousMember) this.fail(error.code, error.refused);
+    else this.fail(error instanceof Failure ? error.code : 'upstream_failed');
   }
 
   /** Ends the exchange because the time of a shutdown is up: with 503, an error event, or a broken connection. */

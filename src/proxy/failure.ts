@@ -1,5 +1,6 @@
-import type { LimitKind } from '../client-limits/admission.ts';
-import { toErrorJson } from '../http/error-body.ts';
+import type { LimitKind, LimitRefusal } from '#access';
+import { toErrorJson, toShownText } from '#wire';
+import type { RefusedName } from './request/inspection/member-names.ts';
 
 /** Why a request did not succeed. Clients, records and logs use the same codes. */
 export type FailureCode = keyof typeof FAILURES;
@@ -7,13 +8,16 @@ export type FailureCode = keyof typeof FAILURES;
 interface FailureFacts {
   readonly status: number;
   readonly message: string;
-  readonly param?: 'model' | 'stream_options';
+  readonly param?: string;
   readonly retryAfterSeconds?: number;
   /** The value of WWW-Authenticate (RFC 9110 11.6.1). */
   readonly challenge?: string;
 }
 
-/** One row per code. Messages are constant: they never name a replica's address or echo the request. */
+/**
+ * One row per code. No message names a replica's address. Of the request they repeat its path or model alone, by
+ * `toShownText`.
+ */
 const FAILURES = {
   not_found: { status: 404, message: 'No such path or method on this gateway.' },
   invalid_api_key: {
@@ -26,10 +30,20 @@ const FAILURES = {
     message: 'The keys that verify tokens cannot be read at the moment.',
     retryAfterSeconds: 5,
   },
-  /** The answer says which limit: see `LIMIT_FACTS`. */
-  rate_limit_exceeded: { status: 429, message: 'The client of the API key has reached a limit.' },
+  /** The answer says which limit it is, and whose. */
+  rate_limit_exceeded: {
+    status: 429,
+    message: 'The client of the API key, or its tenant, has reached a limit.',
+  },
   model_not_found: { status: 404, message: 'No replica serves the requested model.', param: 'model' },
+  previous_response_not_found: {
+    status: 404,
+    message: 'The response that `previous_response_id` names is not known, or belongs to another client.',
+    param: 'previous_response_id',
+  },
   invalid_json: { status: 400, message: 'The request body is not a JSON object.' },
+  /** The answer says which member, and why: see `toMemberFacts`. */
+  ambiguous_member: { status: 400, message: 'Engines could read a member of the request body differently.' },
   large_stream_options: {
     status: 400,
     message:
@@ -69,20 +83,32 @@ const FAILURES = {
 } as const satisfies Record<string, FailureFacts>;
 
 /** What clients are told of each limit. The types are those of OpenAI's own answers with 429. */
-const LIMIT_FACTS: Readonly<Record<LimitKind, { readonly type: string; readonly message: string }>> = {
-  requests: {
-    type: 'requests',
-    message: 'The client of the API key has reached its limit of requests per minute.',
-  },
-  tokens: {
-    type: 'tokens',
-    message: 'The client of the API key has reached its limit of tokens per minute.',
-  },
-  inflight: {
-    type: 'requests',
-    message: 'The client of the API key has reached its limit of requests at the same time.',
-  },
+const LIMIT_FACTS: Readonly<Record<LimitKind, { readonly type: string; readonly counts: string }>> = {
+  requests: { type: 'requests', counts: 'requests per minute' },
+  tokens: { type: 'tokens', counts: 'tokens per minute' },
+  inflight: { type: 'requests', counts: 'requests at the same time' },
 };
+
+/** What clients are told of a member that engines could read differently: its own name, never what they wrote. */
+function toMemberMessage({ member, doubt }: RefusedName): string {
+  return doubt === 'lookalike'
+    ? `The request body has a member whose name differs from \`${member}\` only in case: engines disagree about which one counts.`
+    : `The request body has \`${member}\` more than once in an object: engines disagree about which one counts.`;
+}
+
+const OWNERS = { client: 'The client of the API key', tenant: 'The tenant of the request' } as const;
+
+/** What an answer may say beyond its code. */
+export interface FailureDetails {
+  /** The limit that refused the request. */
+  readonly refusal?: LimitRefusal | null;
+  /** The member for which the request was refused. */
+  readonly name?: RefusedName | null;
+  /** What the client calls the model. */
+  readonly modelName?: string | null;
+  /** Replaces the message of the code. */
+  readonly message?: string;
+}
 
 const factsOf = (code: FailureCode): FailureFacts => FAILURES[code];
 
@@ -92,10 +118,24 @@ export function statusOf(code: FailureCode): number {
 }
 
 /** What a failure's answer says, in English. */
-export function messageOf(code: FailureCode, limit: LimitKind | null = null): string {
-  return code === 'rate_limit_exceeded' && limit !== null
-    ? LIMIT_FACTS[limit].message
-    : FAILURES[code].message;
+export function messageOf(
+  code: FailureCode,
+  { refusal, name, modelName, message }: FailureDetails = {},
+): string {
+  if (message !== undefined) return message;
+  if (code === 'ambiguous_member' && name) return toMemberMessage(name);
+  if (code === 'rate_limit_exceeded' && refusal) return toLimitMessage(refusal);
+  if (code === 'model_not_found' && modelName)
+    return `No replica serves the model ${toShownText(modelName)}.`;
+  return FAILURES[code].message;
+}
+
+function toLimitMessage({ kind, owner, limit, retryAfterSeconds }: LimitRefusal): string {
+  const room =
+    kind === 'inflight'
+      ? 'There is room when one of them has ended.'
+      : `There is room again in ${retryAfterSeconds} s.`;
+  return `${OWNERS[owner]} has reached its limit of ${LIMIT_FACTS[kind].counts} (${limit}). ${room}`;
 }
 
 /** The field lines that the answer to a failure has of its own; often none. */
@@ -107,13 +147,15 @@ export function fieldLinesOf(code: FailureCode): string {
   );
 }
 
-/** Makes the body of the answer to a failure, in the shape of the request's API. `limit`: which one was reached, if any. */
-export type ToErrorBody = (code: FailureCode, limit?: LimitKind | null) => string;
+/** Makes the body of the answer to a failure, in the shape of the request's API. */
+export type ToErrorBody = (code: FailureCode, details?: FailureDetails) => string;
 
-/** The error object of a failure, as JSON text. `limit`: the one that refused the request, if one did. */
-export function toFailureJson(code: FailureCode, limit: LimitKind | null = null): string {
-  const ofLimit = code === 'rate_limit_exceeded' && limit !== null ? LIMIT_FACTS[limit] : {};
-  return toErrorJson({ code, ...factsOf(code), ...ofLimit });
+/** The error object of a failure, as JSON text. */
+export function toFailureJson(code: FailureCode, details: FailureDetails = {}): string {
+  const { refusal, name } = details;
+  const type = code === 'rate_limit_exceeded' && refusal ? { type: LIMIT_FACTS[refusal.kind].type } : {};
+  const ofMember = code === 'ambiguous_member' && name ? { param: name.member } : {};
+  return toErrorJson({ code, ...factsOf(code), ...type, ...ofMember, message: messageOf(code, details) });
 }
 
 /** A request that cannot go on. `cause` is for logs, is optional, and never holds request text. */
@@ -124,5 +166,15 @@ export class Failure extends Error {
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'Failure';
     this.code = code;
+  }
+}
+
+/** A request that is refused for the name of a member of its body. */
+export class AmbiguousMember extends Failure {
+  readonly refused: RefusedName;
+
+  constructor(refused: RefusedName) {
+    super('ambiguous_member');
+    this.refused = refused;
   }
 }

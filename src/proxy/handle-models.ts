@@ -1,4 +1,4 @@
-import type { ReplicaPool } from '../replicas/data/pool.ts';
+import type { ReplicaPool } from '#replicas';
 import { forward } from './attempt/forward.ts';
 import { NO_SUBJECT, UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
 import { failExchange } from './defect.ts';
@@ -42,6 +42,7 @@ export function answerModel(
   aliases: ModelAliases,
 ): void {
   const model = decode(id);
+  exchange.modelName = model;
   if (model !== null && modelsOf(client, pool, aliases).includes(model)) answer(exchange, toModel(model));
   else exchange.fail('model_not_found');
 }

@@ -1,3 +1,4 @@
+import type { KnownResponse } from '#replicas';
 import { forward } from './attempt/forward.ts';
 import {
   NO_SUBJECT,
@@ -10,10 +11,18 @@ import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import { Failure } from './failure.ts';
 import type { ProxySettings, ProxyTools } from './proxy-context.ts';
+import type { ModelAliases } from './request/model-aliases.ts';
 import { type HeldBody, readBody } from './request/read-body.ts';
 
 /** Larger bodies, and those of unknown length, are sent as they come. Smaller ones can be sent again. */
 const HELD_BYTES = 64 * 1024;
+
+/** A request about this response; null: nothing is known of it. */
+export function toSubject(response: KnownResponse | null, aliases: ModelAliases): RequestSubject {
+  if (response === null) return NO_SUBJECT;
+  const modelName = [...(aliases?.keys() ?? [])].find((name) => response.isCalledAs(name)) ?? null;
+  return { home: response.home, modelName };
+}
 
 /**
  * Relays a request of `pass` to the next replica in turn, or one about a stored response to the replica that has it.

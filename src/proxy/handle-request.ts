@@ -1,23 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import type { TenantAnswer } from '../client-limits/tenant-limits.ts';
-import type { HttpExchange } from '../http/client/http-exchange.ts';
+import type { TenantAnswer } from '#access';
+import type { HttpExchange } from '#wire';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
-import { RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
+import { isOfResponses, RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
 import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
 import { answerModel, answerModels, handleModels } from './handle-models.ts';
-import { handlePassed } from './handle-passed.ts';
+import { handlePassed, toSubject } from './handle-passed.ts';
 import { handleRecorded, startRecording } from './handle-recorded.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
 import { tenantOf } from './record/recorded-fields.ts';
 import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
-import { resolveModel } from './request/model-aliases.ts';
+import { toResponseReader } from './request/response-owner.ts';
 import { isLoop } from './request-loop.ts';
 import { EventScratch } from './response/events/event-scratch.ts';
+import { describeUnknown } from './unknown-path.ts';
 
 /** What the client-facing listener does with requests. */
 export interface ProxyService {
@@ -124,7 +125,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
       return;
     }
     if (limits !== null || tenant !== null) {
-      const admission = limiter.admit([limits, tenant].filter((counted) => counted !== null));
+      const admission = limiter.admit(limits, tenant);
       exchange.admission = admission;
       if (admission.refusal !== null) {
         exchange.fail('rate_limit_exceeded');
@@ -153,6 +154,13 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     });
   }
 
+  /** Answers a request for which there is nothing here. */
+  function answerUnknown(http: HttpExchange, path: string, settings: ProxySettings): void {
+    const { message, allow } = describeUnknown(http.head.method, path, settings);
+    const exchange = begin(http, (code) => toFailureJson(code, { message }));
+    exchange.fail('not_found', null, allow === null ? '' : `Allow: ${allow}\r\n`);
+  }
+
   /** Begins a request that leaves no record. */
   function beginUnrecorded(
     http: HttpExchange,
@@ -160,29 +168,40 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     handle: (exchange: Exchange, client: ApiClient | null) => void,
   ): void {
     const exchange = begin(http);
-    track(exchange, () => undefined);
+    // It may use the GPU, but how many tokens it uses nobody knows.
+    track(exchange, () => exchange.admission?.end(0));
     admit(exchange, settings, (client) => handle(exchange, client));
   }
 
+  /** Begins a request that leaves no record and counts in the limits of its client and of its tenant. */
+  function beginCounted(
+    http: HttpExchange,
+    settings: ProxySettings,
+    handle: (exchange: Exchange, client: ApiClient | null) => void,
+  ): void {
+    beginUnrecorded(http, settings, (exchange, client) =>
+      limit(exchange, client, settings, () => handle(exchange, client)),
+    );
+  }
+
   /** Relays a request of `pass`. */
-  function passOn(http: HttpExchange, settings: ProxySettings): void {
-    beginUnrecorded(http, settings, (exchange, client) => {
-      // Which model it uses is not known, since its body is not read.
-      if (client?.models) exchange.fail('not_found');
+  function passOn(http: HttpExchange, settings: ProxySettings, path: string): void {
+    beginCounted(http, settings, (exchange, client) => {
+      // Which model it uses is not known, since its body is not read, nor whose response it is about.
+      const isRefused = client !== null && (client.models !== null || isOfResponses(path));
+      if (isRefused) exchange.fail('not_found');
       else void handlePassed(exchange, null, settings, tools);
     });
   }
 
   /** Relays a request about a stored response to the replica that has it, if that is known. */
   function passToHome(http: HttpExchange, settings: ProxySettings, responseId: string): void {
-    beginUnrecorded(http, settings, (exchange, client) => {
-      const models = client?.models?.map((name) => resolveModel(name, settings.aliases)) ?? null;
-      if (models !== null && !pool.isMadeByOneOf(models, responseId)) exchange.fail('not_found');
-      else {
-        const home = pool.homeOf(responseId);
-        const modelName = pool.calledAs(settings.aliases?.keys() ?? [], responseId);
-        void handlePassed(exchange, { home, modelName }, settings, tools);
-      }
+    beginCounted(http, settings, (exchange, client) => {
+      const reader = toResponseReader(exchange.head.fields, client, settings);
+      const found = pool.findResponse(responseId, reader);
+      // What is not known may be another client's.
+      if (found === null && reader !== null) exchange.fail('not_found');
+      else void handlePassed(exchange, toSubject(found, settings.aliases), settings, tools);
     });
   }
 
@@ -209,8 +228,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
       } else {
         const responseId = settings.endpoints.has(RESPONSES.path) ? storedResponseIdIn(method, path) : null;
         if (responseId !== null) passToHome(http, settings, responseId);
-        else if (settings.passes.has(method, path)) passOn(http, settings);
-        else begin(http).fail('not_found');
+        else if (settings.passes.has(method, path)) passOn(http, settings, path);
+        else answerUnknown(http, path, settings);
       }
     },
     startClosing() {

@@ -1,12 +1,12 @@
-import type { Recorder } from '#otel/span/start-recorder.ts';
-import type { ClientLimiter } from '../client-limits/admission.ts';
-import type { TenantLimits } from '../client-limits/tenant-limits.ts';
-import type { SharedLimit } from '../http/shared-limit.ts';
-import type { ReplicaPool } from '../replicas/data/pool.ts';
+import type { ClientLimiter, TenantLimits } from '#access';
+import type { Recorder } from '#otel/span';
+import type { ReplicaPool } from '#replicas';
+import type { SharedLimit } from '#wire';
 import type { AttemptLog } from './attempt/log-failed-attempt.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { PassedPaths } from './passed-paths.ts';
+import type { BackgroundResponse } from './record/background-response.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { ApiClients } from './request/api-clients.ts';
 import type { BodyInspector } from './request/inspection/body-inspector.ts';
@@ -59,6 +59,8 @@ export interface ProxyCollaborators {
   readonly bodyBudget: SharedLimit;
   readonly limiter: ClientLimiter;
   readonly log: ProxyLog;
+  /** Called with each response that its replica goes on with after its answer. */
+  readonly followResponse: (response: Omit<BackgroundResponse, 'worker'>) => void;
   /** Called with each request that was refused because it has come back. */
   readonly onLoop: () => void;
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Fields } from '../http/message/fields.ts';
+import type { Fields } from '#wire';
 
 /*
  * Requests that come back. A gateway names itself in the Via field of every request to a replica (RFC 9110 7.6.3), and

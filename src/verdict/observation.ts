@@ -1,5 +1,5 @@
 /** What became of a request, as far as the replica is concerned. */
-export type Outcome = 'ok' | 'error' | 'unclear';
+type Outcome = 'ok' | 'error' | 'unclear';
 
 /** The facts of one request that a comparison uses. Null: unknown. No text, and nothing about who sent it. */
 export interface Observation {

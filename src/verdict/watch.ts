@@ -1,6 +1,7 @@
 import { MIN_BLOCK_MS } from './block-filling.ts';
 import { byKind, errorGains, TIMES } from './comparison.ts';
 import { COUNT_BETS } from './count-difference.ts';
+import { toWrongText } from './describe.ts';
 import {
   type Evidence,
   logEvidence,
@@ -15,13 +16,13 @@ import { rankDifference } from './rank-difference.ts';
 import { toPairs } from './strata.ts';
 
 /** What a watch can find wrong with a replica, at any time of its life. */
-export const WATCHED = [...TIMES, 'errors'] as const;
+const WATCHED = [...TIMES, 'errors'] as const;
 
 /** One of WATCHED. */
 export type WatchedDimension = (typeof WATCHED)[number];
 
 /** All that a watch over one replica knows. */
-export interface Watch {
+interface Watch {
   readonly evidence: Readonly<Partial<Record<WatchedDimension, Evidence>>>;
   /** What is bet at once on each dimension: its logarithm. */
   readonly logStake: number;
@@ -42,7 +43,7 @@ const MAX_BLOCKS_PER_DAY = (24 * 3_600_000) / MIN_BLOCK_MS;
 const SMALL_EVIDENCE = 10;
 
 /** The watch over a replica of which nothing is known. */
-export const NEW_WATCH: Watch = {
+const NEW_WATCH: Watch = {
   evidence: {},
   logStake: Number.NEGATIVE_INFINITY,
   figures: NO_FIGURES,
@@ -50,16 +51,49 @@ export const NEW_WATCH: Watch = {
 };
 
 /** The watch over a replica that was found bad before, which therefore takes less to be found bad again. */
-export const PROBATION: Watch = {
+const PROBATION: Watch = {
   ...NEW_WATCH,
   logStake: Math.log((MAX_BLOCKS_PER_DAY * FALSE_ALARMS_PER_PROBATION) / FALSE_ALARMS_PER_DAY),
 };
 
-/**
- * The watch after one more block. `tolerance`: how many times as slow as its peers a replica may be. `comparesTimes`:
- * whether times count, besides errors.
- */
-export function watchBlock(
+/** The watch over one replica, at any time of its life: its blocks are compared with those of its peers. */
+export class ReplicaWatch {
+  #watch: Watch;
+
+  /** `isProbation`: the replica was found bad before, and so takes less to be found bad again. */
+  constructor({ isProbation }: { readonly isProbation: boolean }) {
+    this.#watch = isProbation ? PROBATION : NEW_WATCH;
+  }
+
+  /** Of how many requests of the replica the figures are. They begin again while the evidence is small. */
+  get requests(): number {
+    return this.#watch.own;
+  }
+
+  /**
+   * Adds a block. `tolerance`: how many times as slow as its peers a replica may be. `comparesTimes`: whether times count,
+   * besides errors.
+   */
+  add(block: Block, settings: { readonly tolerance: number; readonly comparesTimes: boolean }): void {
+    this.#watch = watchBlock(this.#watch, block, settings);
+  }
+
+  /**
+   * What is wrong with the replica; empty if it is like its peers, as far as that is known. `falseAlarmsPerDay`: the
+   * probability that this names an equal replica within a day.
+   */
+  findWrong(falseAlarmsPerDay: number = FALSE_ALARMS_PER_DAY): readonly WatchedDimension[] {
+    return findWrong(this.#watch, falseAlarmsPerDay);
+  }
+
+  /** Says what is wrong, each with its figures. */
+  explain(wrong: readonly WatchedDimension[]): string {
+    return toWrongText(this.#watch, wrong);
+  }
+}
+
+/** The watch after one more block. */
+function watchBlock(
   before: Watch,
   block: Block,
   { tolerance, comparesTimes }: { readonly tolerance: number; readonly comparesTimes: boolean },
@@ -89,14 +123,8 @@ export function watchBlock(
   };
 }
 
-/**
- * What is wrong with the replica: the dimensions whose evidence has reached the bound; empty if it is like its peers, as
- * far as that is known. `falseAlarmsPerDay`: the probability that this names an equal replica within a day.
- */
-export function findWrong(
-  { evidence }: Watch,
-  falseAlarmsPerDay = FALSE_ALARMS_PER_DAY,
-): readonly WatchedDimension[] {
+/** The dimensions whose evidence has reached the bound. */
+function findWrong({ evidence }: Watch, falseAlarmsPerDay: number): readonly WatchedDimension[] {
   const bound = Math.log((WATCHED.length * MAX_BLOCKS_PER_DAY) / falseAlarmsPerDay);
   return WATCHED.filter((dimension) => {
     const of = evidence[dimension];

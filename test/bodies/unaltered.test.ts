@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { exchangeRaw, postBytes, toChunks } from '../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, toChunks } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { bodyWith } from './generated-json.ts';
 
 const CHAT = '/v1/chat/completions';

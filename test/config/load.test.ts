@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { loadConfig, parseConfig, parseConfigFile, printConfigFile } from '../../src/config/load.ts';
-import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 
 const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
 const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };
@@ -94,10 +94,11 @@ describe('a configuration with only a replica', () => {
         headersBytes: 32_768,
         eventBytes: 1_048_576,
         queue: 1_000,
+        backgroundMs: 3_600_000,
         connections: 10_000,
       },
       shutdown: { delayMs: 0, graceMs: 20_000, flushMs: 5_000 },
-      log: { level: 'info', requests: false },
+      log: { level: 'info', format: 'auto', requests: false },
     });
   });
 });
@@ -172,7 +173,7 @@ prefix_hash: { block_chars: 16, max_blocks: 4 }
 timeouts: { connect: 1ms, first_byte: 1h, idle: 1m, client_headers: 1s, client_body: 2s, keep_alive: 3s, upstream_keep_alive: 4s }
 limits: { body: 10MB, buffered: 1GiB, headers: 4096, event: 64KiB, connections: 1 }
 shutdown: { delay: 5s, grace: 0s, flush: 1500ms }
-log: { level: warn, requests: true }
+log: { level: warn, format: text, requests: true }
 `;
 
   it('is applied as written', () => {
@@ -277,7 +278,7 @@ log: { level: warn, requests: true }
     expect(config.metrics).toEqual({ otlp: true, intervalMs: 10_000, maxNames: 5 });
     expect(config.limits.bodyBytes).toBe(10_000_000);
     expect(config.shutdown).toEqual({ delayMs: 5_000, graceMs: 0, flushMs: 1_500 });
-    expect(config.log).toEqual({ level: 'warn', requests: true });
+    expect(config.log).toEqual({ level: 'warn', format: 'text', requests: true });
     expect(config.fleet).toEqual({ url: 'rediss://:secret%2F@redis:6380/2', prefix: 'blue' });
   });
 

@@ -3,12 +3,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
-import { readAllSnippets, type Snippet } from '../../scripts/docs-snippets.ts';
-import { COMMANDS, isCommandName } from '../../src/commands/command-line/command-table.ts';
-import { normalizeArgs, parseArguments } from '../../src/commands/command-line/options.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import { COMMANDS, isCommandName, normalizeArgs, parseArguments } from '#cli/arguments';
+import { parseConfig } from '#config';
+import { readAllSnippets, type Snippet } from '#testkit/docs-snippets.ts';
+import { readCommands, type ShellCommand } from '#testkit/shell-commands.ts';
 import { configSchema } from '../../src/config/schema.ts';
-import { readCommands, type ShellCommand } from './shell-commands.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -31,17 +30,17 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/backends.md # Phoenix [yaml]': 'test/e2e/backends.test.ts',
   'docs/backends.md # SigNoz [yaml]': 'test/e2e/backends.test.ts',
   'docs/backends.md # Honeycomb [yaml]': 'test/e2e/backends.test.ts',
-  'docs/connecting.md # OpenAI SDK for JavaScript [js]': 'test/docs/connecting.test.ts',
-  'docs/connecting.md # OpenAI SDK for Python [python]': 'test/docs/connecting.test.ts',
+  'docs/connecting.md # OpenAI SDK for JavaScript [js]': 'lab/test/docs/connecting.test.ts',
+  'docs/connecting.md # OpenAI SDK for Python [python]': 'lab/test/docs/connecting.test.ts',
   'docs/connecting.md # LangChain [js]':
     'run by hand with @langchain/openai 1.5.8, which has 75 MB with its dependencies',
   'docs/kubernetes.md # A pod that stops [yaml]': 'part of a pod of Kubernetes',
   'docs/kubernetes.md # Readiness gate [yaml]':
     'partly a pod of Kubernetes; the rest is in deploy/helm/examples/pods.yaml',
-  'docs/ledger.md # The canonical form [python]': 'test/verify-ledger/reference.test.ts',
+  'docs/ledger.md # The canonical form [python]': 'test/records/verify/reference.test.ts',
   'docs/metrics.md # How to get them [yaml]': 'configuration of Prometheus',
-  'docs/migrating.md # From LiteLLM [yaml]': 'test/docs/migrating.test.ts',
-  'docs/migrating.md # From nginx [nginx]': 'test/docs/migrating.test.ts',
+  'docs/migrating.md # From LiteLLM [yaml]': 'lab/test/docs/migrating.test.ts',
+  'docs/migrating.md # From nginx [nginx]': 'lab/test/docs/migrating.test.ts',
   'docs/migrating.md # From production-stack [yaml]': 'values of a chart that is not here',
   "docs/operations.md # OpenTelemetry's variables [yaml]": 'values of the chart',
   'docs/record.md # The definition in Python [python]': 'test/proxy/record/reference.test.ts',
@@ -74,6 +73,8 @@ const SHELL_WORDS: ReadonlySet<string> = new Set([
   'sleep',
   'read',
   'source',
+  'set',
+  '[',
 ]);
 
 const isGatewayConfig = (keys: readonly string[]) =>

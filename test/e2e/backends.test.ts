@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { readSnippets } from '../../scripts/docs-snippets.ts';
-import { temporaryFolder } from '../support/processes/temporary-folder.ts';
-import { requireCollector, SHIPPED_CONFIG, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
+import { readSnippets } from '#testkit/docs-snippets.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { requireCollector, SHIPPED_CONFIG, WITH_COLLECTOR } from '#testkit/servers/real-collector.ts';
 
 const run = promisify(execFile);
 const BACKENDS = join(import.meta.dirname, '../../docs/backends.md');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 import { runConcurrently } from './collector/collector-clients.ts';
 import { CONCURRENCY, configured, startSimulations, untilStats } from './simulations.ts';
 

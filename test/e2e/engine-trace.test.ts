@@ -6,9 +6,9 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { closeServer, listen } from '../support/servers/local-server.ts';
-import { requireCollector, startRealCollector, WITH_COLLECTOR } from '../support/servers/real-collector.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
+import { requireCollector, startRealCollector, WITH_COLLECTOR } from '#testkit/servers/real-collector.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 /** What vLLM answers with `--enable-per-request-metrics` (vLLM documentation, "Per-Request Metrics"). */
 const METRICS = {

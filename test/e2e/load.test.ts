@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { type CollectedSpan, startFakeCollector } from '#testkit/fake-collector.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import type { ServedRequest } from '../../src/simulate/settings.ts';
-import { type CollectedSpan, startFakeCollector } from '../support/fake-collector.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
 import { runConcurrently } from './collector/collector-clients.ts';
 import { CONCURRENCY, configured, startSimulations, untilStats } from './simulations.ts';
 

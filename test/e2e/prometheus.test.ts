@@ -2,19 +2,19 @@ import { readFileSync } from 'node:fs';
 import { createServer, request as sendRequest } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { EventLog } from '../support/event-log.ts';
-import { findFreePort } from '../support/processes/free-port.ts';
-import { addresses, createFakeResolver } from '../support/servers/fake-resolver.ts';
-import { closeServer, listen } from '../support/servers/local-server.ts';
+import { EventLog } from '#testkit/event-log.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { addresses, createFakeResolver } from '#testkit/servers/fake-resolver.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 import {
   promtool,
   type RealPrometheus,
   requirePrometheus,
   SHIPPED_PROMETHEUS_CONFIG,
   startPrometheus,
-} from '../support/servers/real-prometheus.ts';
-import { startSimulatedReplica } from '../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+} from '#testkit/servers/real-prometheus.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const READ_TOKEN = 'read-token-of-prometheus';
 const DASHBOARD = join(import.meta.dirname, '../../deploy/grafana/dashboards/spangate.json');

@@ -1,5 +1,5 @@
-import { type StartedSimulation, startSimulatedReplica } from '../support/simulated-replica.ts';
-import type { StartedGateway } from '../support/start-gateway.ts';
+import { type StartedSimulation, startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import type { StartedGateway } from '#testkit/start-gateway.ts';
 
 /** Requests that a load has open at a time. */
 export const CONCURRENCY = 16;

@@ -10,9 +10,9 @@ import {
   type Script,
   startFakeReplica,
   usageChunk,
-} from '../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../support/raw-http.ts';
-import { startGateway } from '../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = '/v1/chat/completions';
 const STREAMED = '{"model":"m","stream":true}';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, answerStream, chatChunk, DONE, startFakeReplica } from '../support/fake-replica.ts';
-import { readCapture } from '../support/reading/captures.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { answerJson, answerStream, chatChunk, DONE, startFakeReplica } from '#testkit/fake-replica.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(4000)}` } };
 

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeReplica, type Script, startFakeReplica } from '../support/fake-replica.ts';
-import { type Capture, readCapture } from '../support/reading/captures.ts';
-import { FORM_TYPE, formOf } from '../support/reading/form.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type FakeReplica, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type Capture, readCapture } from '#testkit/reading/captures.ts';
+import { FORM_TYPE, formOf } from '#testkit/reading/form.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const FORM = formOf([
   { name: 'model', value: 'm' },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAuthority, type IssuedCertificate, type TestAuthority } from '../support/certificates.ts';
-import { asksOf, Cell, ENGINES } from '../support/engines/matrix.ts';
+import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
+import { asksOf, Cell, ENGINES } from '#testkit/engines/matrix.ts';
 
 let authority: TestAuthority;
 let server: IssuedCertificate;

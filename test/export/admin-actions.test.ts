@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const UNTOUCHED = { recorded: 0, exported: 0, dropped: 0, rejected: 0, queued: 0, failed_calls: 0 };
 

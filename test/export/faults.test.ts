@@ -3,10 +3,10 @@ import type { ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createAuthority } from '../support/certificates.ts';
-import { type CollectorScript, type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { createAuthority } from '#testkit/certificates.ts';
+import { type CollectorScript, type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 /** The size of a batch; the interval never ends. */
 const BATCH = 4;
@@ -79,6 +79,7 @@ describe('a collector that fails for a while causes failed calls but loses no re
     { fault: 'it answers 429 at once', scripts: [retryAfter(429, '0')] },
     { fault: 'it answers 503 with a date', scripts: [retryAfter(503, 'Sun, 06 Nov 1994 08:49:37 GMT')] },
     { fault: 'it answers 429 with nonsense', scripts: [retryAfter(429, 'soon'), retryAfter(429, '-1')] },
+    { fault: 'it redirects', scripts: [{ status: 302, headers: { location: '/login' } }, { status: 307 }] },
     { fault: 'it answers 502, 503, 504', scripts: [{ status: 502 }, { status: 503 }, { status: 504 }] },
   ])('$fault', async ({ scripts, timeoutMs = 10_000 }) => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', String(timeoutMs));
@@ -87,6 +88,15 @@ describe('a collector that fails for a while causes failed calls but loses no re
     await serveBatch(gateway);
     await untilStats(gateway, { exported: BATCH, queued: 0, rejected: 0, failed_calls: scripts.length });
     expect(collector.calls).toHaveLength(scripts.length + 1);
+  });
+
+  test('it redirects for a while, and the log says what to change', async () => {
+    await using gateway = await start();
+    collector.answerNext(...Array.from({ length: 5 }, () => ({ status: 308 })));
+    await serveBatch(gateway);
+    await untilStats(gateway, { exported: BATCH, rejected: 0, failed_calls: 5 });
+    const line = JSON.parse(await gateway.untilLogged('collector lost'));
+    expect(line).toMatchObject({ reason: 'http_308', advice: expect.stringContaining('redirects') });
   });
 
   test('nothing listens for a while', async () => {
@@ -163,11 +173,11 @@ describe('a batch larger than the collector accepts arrives in parts', () => {
       let seen = '';
       socket.on('data', (chunk: Buffer) => {
         seen += chunk.toString('latin1');
-        const [head, body] = seen.split('\r\n\r\n');
-        const length = /content-length: (\d+)/i.exec(head ?? '')?.[1];
-        if (body === undefined) return;
+        const headEnd = seen.indexOf('\r\n\r\n');
+        if (headEnd === -1) return;
+        const length = /content-length: (\d+)/i.exec(seen.slice(0, headEnd))?.[1];
         if (isTooLarge(length)) socket.resetAndDestroy();
-        else if (body.length === Number(length)) {
+        else if (seen.length - headEnd - 4 === Number(length)) {
           socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}');
           seen = '';
         }

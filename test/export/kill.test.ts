@@ -4,12 +4,12 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openSpool } from '#otel/disk/spool.ts';
+import { openSpool } from '#otel/disk';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 import { encodeId } from '../otel/encoded-spans.ts';
-import { createQuietLog } from '../otel/quiet-log.ts';
-import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { COMPILE_CACHE } from '../support/processes/compile-cache.ts';
-import { startGateway } from '../support/start-gateway.ts';
 
 const REPLICA = { name: 'a', url: 'http://127.0.0.1:9' };
 const FILE_RECORDS = 512;

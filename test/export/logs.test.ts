@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { answerJson, partial, refusedUrlBeside, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerJson, partial, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const CANARY = 'canary-2d1f';
 

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 async function serve(gateway: StartedGateway, count: number): Promise<void> {
   // Connections of their own: the system spreads them over the workers.

@@ -3,12 +3,12 @@ import { mkdir, mkdtemp, open, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openSpool } from '#otel/disk/spool.ts';
+import { openSpool } from '#otel/disk';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 import { encodeId } from '../otel/encoded-spans.ts';
-import { createQuietLog } from '../otel/quiet-log.ts';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { startFakeReplica } from '../support/fake-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
 
 const makeFifo = async (path: string) => void execFileSync('mkfifo', [path]);
 

@@ -2,9 +2,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const PROTOCOLS = [
   { protocol: 'http/protobuf', type: 'application/x-protobuf' },

@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { startFakeReplica } from '../support/fake-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const run = promisify(execFile);
 

@@ -2,9 +2,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type FakeCollector, readSpans, startFakeCollector } from '../support/fake-collector.ts';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type FakeCollector, readSpans, startFakeCollector } from '#testkit/fake-collector.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const AWAY = { status: 503 };
 

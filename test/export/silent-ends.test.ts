@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { EventLog } from '../support/event-log.ts';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { FAULTS, SAYS_NOTHING, startFaultyServer } from '../support/servers/faulty-server.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { EventLog } from '#testkit/event-log.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { FAULTS, SAYS_NOTHING, startFaultyServer } from '#testkit/servers/faulty-server.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 /** A collector that accepts everything. Passes on the path and the body of each call. */
 function takeAll(calls: EventLog<{ path: string; body: string }>) {

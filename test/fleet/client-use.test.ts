@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ClientLimiter } from '../../src/client-limits/admission.ts';
-import { allocateClientLimits, ClientLimitTable } from '../../src/client-limits/client-limit-table.ts';
-import { LimitRows } from '../../src/client-limits/limit-rows.ts';
+import { allocateClientLimits, ClientLimiter, ClientLimitTable, LimitRows } from '#access';
 import { ClientUseExchange } from '../../src/fleet/client-use.ts';
 
 const NONE = new Map();
@@ -21,7 +19,7 @@ function startGateways(count: number, limits: { requestsPerMinute?: number; toke
     return {
       id: `gateway-${index}`,
       exchange: new ClientUseExchange(rows),
-      admit: () => limiter.admit([counted]),
+      admit: () => limiter.admit(counted, null),
     };
   });
   const sync = () => {
@@ -132,7 +130,7 @@ describe('the gateways of a fleet', () => {
       const admit = (client: number) => {
         const counted = clients[client]?.limits;
         if (counted == null) throw new Error('the client has limits');
-        return limiter.admit([counted, { ...tenantLimits, row }]);
+        return limiter.admit(counted, { ...tenantLimits, row });
       };
       return { id, rows, admit, exchange: new ClientUseExchange(rows) };
     });

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Admission, ClientLimiter } from '../../src/client-limits/admission.ts';
-import { allocateClientLimits, ClientLimitTable } from '../../src/client-limits/client-limit-table.ts';
-import { LimitRows } from '../../src/client-limits/limit-rows.ts';
+import { type Admission, allocateClientLimits, ClientLimiter, ClientLimitTable, LimitRows } from '#access';
 import { InflightShares } from '../../src/fleet/inflight-shares.ts';
 
 /** A gateway that admits requests of one client `a`, as it does with a heartbeat per second. */
@@ -24,7 +22,7 @@ function createGateway(id: string, maxInflight: number) {
     send(count: number): number {
       const before = running.length;
       for (let sent = 0; sent < count; sent++) {
-        const admission = limiter.admit([counted]);
+        const admission = limiter.admit(counted, null);
         if (admission.refusal === null) running.push(admission);
       }
       return running.length - before;

@@ -1,9 +1,9 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { newLogicalTimestamp } from '#replicas/drain-state';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { createMembershipFile } from '../../src/fleet/membership-file.ts';
-import { newLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
-import { temporaryFolder } from '../support/processes/temporary-folder.ts';
 
 test('the membership survives a restart', async () => {
   const folder = await temporaryFolder();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { nextLogicalTimestamp } from '#replicas/drain-state';
 import { parseHeartbeat, parseSnapshot, printHeartbeat, printSnapshot } from '../../src/fleet/wire-format.ts';
-import { nextLogicalTimestamp } from '../../src/replicas/control/drains/logical-timestamp.ts';
 
 const stamp = fc
   .tuple(fc.integer({ min: 0, max: 4_000_000_000_000 }), fc.stringMatching(/^[0-9a-f]{12}$/))
@@ -38,6 +38,7 @@ const heartbeat = fc.record(
     drained: mapOf(name, stamp),
     inflight: mapOf(name, count),
     used: mapOf(name, fc.record({ requests: fc.maxSafeInteger(), tokens: fc.maxSafeInteger() })),
+    background: mapOf(name, fc.record({ running: count, unknown: count })),
     ramps: mapOf(name, fc.record({ elapsedMs: count, durationMs: rampMs })),
   },
   { requiredKeys: ['id', 'number', 'revision', 'heard', 'drained', 'inflight'] },
@@ -80,6 +81,7 @@ describe('the messages of a gateway', () => {
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":-1,"members":{},"removed":[],"drains":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{"x":1},"inflight":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{"x":-1}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{},"background":{"x":1}}',
   ])('do not include %s', (text) => {
     expect([parseSnapshot(text), parseHeartbeat(text)]).toEqual([null, null]);
   });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { hang, refusedUrlBeside, startFakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { hang, refusedUrlBeside, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 let collector: FakeCollector;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type FakeCollector, startFakeCollector } from '../support/fake-collector.ts';
-import { answerJson, type FakeReplica, startFakeReplicas } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
-import { turnsOf } from '../support/turns.ts';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerJson, type FakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 /*
  * Whole gateways compare replicas whose failures cannot be missed: what takes many requests is in

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { metricsIn, PROMETHEUS_NAMES } from '../support/reading/prometheus-names.ts';
+import { metricsIn, PROMETHEUS_NAMES } from '#testkit/reading/prometheus-names.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { MAX_TIMINGS } from '#otel/encode/record-bounds.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import { parseConfig } from '#config';
+import { MAX_TIMINGS } from '#otel/record';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -65,6 +65,7 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
   ...['gateway.yaml', 'backend.yaml', 'body.json', 'prefix_hashes.py', 'restart.sh'],
   ...[
     'drains.json',
+    'background.json',
     'fleet.json',
     'owner.json',
     'openapi.json',

@@ -1,9 +1,9 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { toSourceName } from '../../lab/limits/limit.ts';
-import { LIMITS } from '../../lab/limits/limits.ts';
-import { NOT_LIMITS } from '../../lab/limits/not-limits.ts';
+import { toSourceName } from '#testkit/limits/limit.ts';
+import { LIMITS } from '#testkit/limits/limits.ts';
+import { NOT_LIMITS } from '#testkit/limits/not-limits.ts';
 import { renderLimits } from '../../scripts/generate/limits-docs.ts';
 import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
 

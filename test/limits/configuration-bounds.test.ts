@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../src/config/config-error.ts';
+import { ConfigError, parseDuration } from '#config';
 import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
 import { parseConfigFile } from '../../src/config/load.ts';
-import { parseDuration } from '../../src/config/values/values.ts';
 
 interface Schema {
   readonly title?: string;

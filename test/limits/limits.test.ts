@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../lab/limits/limits.ts';
-import { readValue } from '../../lab/limits/value.ts';
-import { Gateways } from '../../lab/limits/world.ts';
+import { LIMITS } from '#testkit/limits/limits.ts';
+import { readValue } from '#testkit/limits/value.ts';
+import { Gateways } from '#testkit/limits/world.ts';
 
 /** The rows that are tried here. The others name the test that tries them: see test/house/limits.test.ts. */
 const GROUPS = LIMITS.map(({ group, limits }) => ({

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { runMain, spawnMain, writeConfig } from '../support/processes/main-process.ts';
-import { closeServer, listen } from '../support/servers/local-server.ts';
+import { runMain, spawnMain, writeConfig } from '#testkit/processes/main-process.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 
 describe('the command', () => {
   it('prints its version, its help and a configuration, and exits with 0', async () => {
@@ -18,7 +18,7 @@ describe('the command', () => {
     expect(await runMain(['check', '-config', path])).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('exits with 2 for a wrong command line or configuration, and with 1 for a missing file', async () => {
+  it('exits with 2 for a wrong command line, and for a configuration that is wrong or missing', async () => {
     const path = await writeConfig('replicas: []\n');
     expect(await runMain([])).toMatchObject({ code: 2, stdout: '' });
     expect(await runMain(['-config', path])).toEqual({
@@ -26,7 +26,7 @@ describe('the command', () => {
       stdout: '',
       stderr: `${path}:2: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name\n`,
     });
-    expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 1, stdout: '' });
+    expect(await runMain([`-config=${path}.not`])).toMatchObject({ code: 2, stdout: '' });
   });
 
   it('does not open its standard input unless it reads it', async () => {

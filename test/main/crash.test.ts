@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hang } from '../support/fake-replica.ts';
+import { hang } from '#testkit/fake-replica.ts';
 import {
   AWAY,
   chat,
@@ -8,7 +8,7 @@ import {
   spooledEndings,
   startReplica,
   writeConfig,
-} from '../support/processes/main-process.ts';
+} from '#testkit/processes/main-process.ts';
 
 describe('an uncaught error ends the gateway with 1', () => {
   it.each([

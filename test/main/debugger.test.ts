@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chat, serve, startReplica } from '../support/processes/main-process.ts';
+import { chat, serve, startReplica } from '#testkit/processes/main-process.ts';
 
 describe('the debugger of Node', () => {
   it('SIGUSR1 opens no debugger', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { startFakeReplica } from '../support/fake-replica.ts';
-import { serve } from '../support/processes/main-process.ts';
-import { RawConnection } from '../support/raw-http.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { serve } from '#testkit/processes/main-process.ts';
+import { RawConnection } from '#testkit/raw-http.ts';
 
 const MAX_FILES = 128;
 /** (128 − 64 − 128 / 8) / 2 */

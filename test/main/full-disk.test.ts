@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { chat, startReplica } from '../support/processes/main-process.ts';
-import { type GatewayOnOwnDisk, serveOnOwnDisk, whyNoOwnDisk } from '../support/processes/own-disk.ts';
+import { chat, startReplica } from '#testkit/processes/main-process.ts';
+import { type GatewayOnOwnDisk, serveOnOwnDisk, whyNoOwnDisk } from '#testkit/processes/own-disk.ts';
 
 const why = whyNoOwnDisk();
 const withOwnDisk = test.skipIf(why !== null);

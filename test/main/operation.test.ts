@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
-import { startFakeReplicas } from '../support/fake-replica.ts';
+import { startFakeReplicas } from '#testkit/fake-replica.ts';
 import {
   chat,
   runMain,
@@ -11,7 +11,7 @@ import {
   startReplica,
   TOKEN,
   writeConfig,
-} from '../support/processes/main-process.ts';
+} from '#testkit/processes/main-process.ts';
 
 describe('a gateway that serves', () => {
   it('says what it serves, and where', async () => {
@@ -75,8 +75,25 @@ describe('a gateway that serves', () => {
   it('warns when nobody can use the admin API', async () => {
     const replica = await startReplica();
     const { untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: '' } });
-    await untilLogged('SVC_ADMIN_TOKEN is not set: the admin API refuses every call');
+    await untilLogged(
+      'the admin API refuses every call because of missing tokens: a GET needs SVC_READ_TOKEN, ' +
+        'a drain needs SVC_OPERATOR_TOKEN, a reload needs SVC_ADMIN_TOKEN',
+    );
   });
+
+  it.each([
+    ['SVC_READ_TOKEN', 'a drain needs SVC_OPERATOR_TOKEN, a reload needs SVC_ADMIN_TOKEN'],
+    ['SVC_OPERATOR_TOKEN', 'a reload needs SVC_ADMIN_TOKEN'],
+  ])(
+    'says which calls nobody can make if %s is the only token, and which token is enough',
+    async (variable, calls) => {
+      const replica = await startReplica();
+      const { untilLogged } = await serve(replica, {
+        env: { SVC_ADMIN_TOKEN: '', [variable]: 'a-token-of-16-chars' },
+      });
+      await untilLogged(`the admin API refuses some calls because of missing tokens: ${calls}`);
+    },
+  );
 
   it('reloads its configuration on SIGHUP, and keeps the current one if the new one is wrong', async () => {
     await using replicas = await startFakeReplicas('a', 'b');

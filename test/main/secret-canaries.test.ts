@@ -5,11 +5,11 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
+import { createAuthority } from '#testkit/certificates.ts';
+import { EventLog } from '#testkit/event-log.ts';
+import { runMain, spawnMain, startReplica, writeConfig } from '#testkit/processes/main-process.ts';
+import { startRedisServer } from '#testkit/servers/redis-server.ts';
 import { createRoutes } from '../../src/admin/route-table.ts';
-import { createAuthority } from '../support/certificates.ts';
-import { EventLog } from '../support/event-log.ts';
-import { runMain, spawnMain, startReplica, writeConfig } from '../support/processes/main-process.ts';
-import { startRedisServer } from '../support/servers/redis-server.ts';
 
 /** One for each place where a secret stands. No cleaning changes them, and none is part of another. */
 const SECRETS = {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { COMPLETION } from '../support/fake-replica.ts';
-import { createGate } from '../support/gates.ts';
-import { chat, serve, startReplica } from '../support/processes/main-process.ts';
+import { COMPLETION } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { chat, serve, startReplica } from '#testkit/processes/main-process.ts';
 
 /** A replica that holds its next request until it is released. */
 async function startHoldingReplica() {

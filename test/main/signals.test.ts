@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AWAY, chat, serve, spooledEndings, startReplica } from '../support/processes/main-process.ts';
+import { AWAY, chat, serve, spooledEndings, startReplica } from '#testkit/processes/main-process.ts';
 
 describe('a signal to a gateway that serves', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGXCPU', 'SIGPWR'] as const)(

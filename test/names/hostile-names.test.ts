@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toOverviewText } from '../../src/commands/operate/top/overview-text.ts';
-import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
-import { startFakeCollector } from '../support/fake-collector.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerStream,
   chatChunk,
@@ -9,9 +7,11 @@ import {
   event,
   type FakeReplica,
   startFakeReplica,
-} from '../support/fake-replica.ts';
-import { temporaryFolder } from '../support/processes/temporary-folder.ts';
-import { startGateway } from '../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { toOverviewText } from '../../src/cli/operate/top/overview-text.ts';
+import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
 
 /** Every plain object seems to have members of these names. */
 const NAMES = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 /** An Ollama that lists these models, as it does: with their tags. */
 const startOllama = (name: string, ...models: string[]) =>

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { toShownName } from '#otel/encode/shown-name.ts';
-import { invoke } from '../commands/invoke.ts';
-import { startFakeCollector } from '../support/fake-collector.ts';
-import { startFakeReplica } from '../support/fake-replica.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { toShownName } from '#otel/base';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { invoke } from '../cli/invoke.ts';
 
 /** What a terminal would obey, what turns the direction of writing, and what ends a line. */
 const CONTROLS = [

@@ -1,8 +1,7 @@
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import { isDoubleName } from '#otel/encode/attributes.ts';
-import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { encodeMessage } from '../support/otlp/otlp-messages.ts';
+import { toSpanJson } from '#otel/record';
+import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
+import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
+import { isDoubleName } from '../../otel/record/attributes.ts';
 
 /** An encoded span with these fields of OTLP's Span, and no others. */
 export function encodeFields(span: object): Buffer {

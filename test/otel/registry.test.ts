@@ -1,19 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/encode/attribute-names.ts';
-import { SpanEncoder } from '#otel/encode/encode-span.ts';
-import { createRecordLayout, type GenAiNames } from '#otel/encode/layout/record-layout.ts';
-import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
-import { ExportMetrics } from '#otel/metrics/export-metrics.ts';
-import { METRICS } from '#otel/metrics/metric-names.ts';
-import { toGatewayMetrics, toProcessMetrics } from '#otel/metrics/process-metrics.ts';
-import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import { toModelMetrics, toReplicaMetrics } from '#otel/metrics/replica-metrics.ts';
-import { toSourceMetrics } from '#otel/metrics/source-metrics.ts';
-import { ExportCounters } from '#otel/queue/export-stats.ts';
-import { createRequestSpans, type SpanDepth } from '#otel/span/request-span.ts';
-import { SpanIdSource } from '#otel/span/trace-ids.ts';
+import { ExportCounters } from '#otel/queue';
+import { SpanEncoder, toSpanJson } from '#otel/record';
+import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/record/registry';
+import { FULL_RECORD } from '#testkit/records/records.ts';
+import { ExportMetrics } from '../../otel/metrics/export-metrics.ts';
+import { METRICS } from '../../otel/metrics/metric-names.ts';
+import { toGatewayMetrics, toProcessMetrics } from '../../otel/metrics/process-metrics.ts';
+import { RecordMetrics } from '../../otel/metrics/record-metrics.ts';
+import { toModelMetrics, toReplicaMetrics } from '../../otel/metrics/replica-metrics.ts';
+import { toSourceMetrics } from '../../otel/metrics/source-metrics.ts';
+import { createRecordLayout, type GenAiNames } from '../../otel/record/layout/record-layout.ts';
+import { createRequestSpans, type SpanDepth } from '../../otel/span/request-span.ts';
+import { SpanIdSource } from '../../otel/span/trace-ids.ts';
 import { attributesOf, type Registry, readRegistry } from '../../scripts/generate/registry.ts';
 import {
   renderDashboardFields,
@@ -25,7 +25,6 @@ import {
 import { renderMetricDocs, renderRecordDocs } from '../../scripts/generate/render-registry-docs.ts';
 import { INTERVAL } from './metrics/collected.ts';
 import { GATEWAY_SOURCES } from './metrics/gateway-sources.ts';
-import { FULL_RECORD } from './records.ts';
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 const registry = readRegistry();
@@ -33,8 +32,8 @@ const registry = readRegistry();
 const advice = 'run npm run generate';
 
 test('every generated list of the record fields is up to date', async () => {
-  expect(await read('otel/encode/attribute-names.ts'), advice).toBe(renderNames(registry));
-  expect(await read('otel/encode/request-record.ts'), advice).toBe(renderRecordType(registry));
+  expect(await read('otel/record/registry/attribute-names.ts'), advice).toBe(renderNames(registry));
+  expect(await read('otel/record/registry/request-record.ts'), advice).toBe(renderRecordType(registry));
   expect(await read('src/admin/record-schema.ts'), advice).toBe(renderRecordSchema(registry));
   const page = await read('src/admin/dashboard/page/records/record-fields.js');
   expect(page, advice).toBe(renderDashboardFields(registry));

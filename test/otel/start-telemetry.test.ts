@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { context, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Recorder, type RecorderSettings, startRecorder } from '#otel/span/start-recorder.ts';
-import { startTelemetry, type Telemetry, type TelemetrySettings } from '#otel/start-telemetry.ts';
-import { type FakeCollector, readSpans, startFakeCollector } from '../support/fake-collector.ts';
-import { createQuietLog } from './quiet-log.ts';
-import { FULL_RECORD, LEAST_RECORD } from './records.ts';
+import { type Recorder, type RecorderSettings, startRecorder } from '#otel/span';
+import { type FakeCollector, readSpans, startFakeCollector } from '#testkit/fake-collector.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
+import { startTelemetry, type Telemetry, type TelemetrySettings } from '../../otel/start-telemetry.ts';
 
 const HTTP = { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 } as const;
 const CLIENT_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -216,7 +216,7 @@ describe('no variable can lose a record, a field or the traceparent', () => {
     const [received] = collector.spans;
     expect(received?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);
     expect(received?.attributes['gateway.prefix_hashes']).toEqual(FULL_RECORD.prefix_hashes);
-    expect(Object.keys(received?.attributes ?? {})).toHaveLength(73);
+    expect(Object.keys(received?.attributes ?? {})).toHaveLength(75);
     expect(received?.events[0]?.attributes).toMatchObject({ 'gateway.replica': 'vllm-a' });
     expect(received?.links).toHaveLength(1);
     expect(span.traceparent).toBe(`00-${received?.traceId}-${received?.spanId}-01`);

@@ -1,12 +1,12 @@
 import OpenAI from 'openai';
 import { onTestFinished } from 'vitest';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
 import type { SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import type {
   ServedRequest,
   SimulatedReplicaCollaborators,
   SimulatedReplicaSettings,
 } from '../../src/simulate/settings.ts';
-import { startSimulatedReplica } from '../support/simulated-replica.ts';
 
 /** A started replica, and what tests do with it. */
 export interface Started {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { runVerdict } from '../../lab/verdict/run-verdict.ts';
-import { EQUAL_REPLICAS, PLAIN, type Scenario } from '../../lab/verdict/workload.ts';
-import { toRandom } from '../support/random.ts';
+import { toRandom } from '#testkit/random.ts';
+import { runVerdict } from '#testkit/verdict/run-verdict.ts';
+import { EQUAL_REPLICAS, PLAIN, type Scenario } from '#testkit/verdict/workload.ts';
 
 // `npm run lab -- measure/verdict` is the long form, over 21,000 rollouts.
 const SETTINGS = { falseAlarm: 1 / 1_000, blockS: 2, maxSeconds: 120, ignoresGood: false };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { runWatch, UNTIL_FOUND } from '../../lab/verdict/run-watch.ts';
-import { EQUAL_REPLICAS, PLAIN, type Scenario } from '../../lab/verdict/workload.ts';
-import { toRandom } from '../support/random.ts';
+import { toRandom } from '#testkit/random.ts';
+import { runWatch, UNTIL_FOUND } from '#testkit/verdict/run-watch.ts';
+import { EQUAL_REPLICAS, PLAIN, type Scenario } from '#testkit/verdict/workload.ts';
 
 // `npm run lab -- measure/watch` is the long form, over days.
 const SEEDS = [1, 2, 3, 4, 5];

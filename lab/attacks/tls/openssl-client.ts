@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EventLog } from '../../../test/support/event-log.ts';
+import { EventLog } from '#testkit/event-log.ts';
 
 /** `openssl s_client` with a connection, for what Node's client cannot do. */
 export interface OpenSslClient extends AsyncDisposable {

@@ -1,4 +1,4 @@
-import type { IssuedCertificate } from '../../../test/support/certificates.ts';
+import type { IssuedCertificate } from '#testkit/certificates.ts';
 import { BODY } from '../attack.ts';
 
 /** One attack below or around TLS, and what must come of it. */

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
-import type { HttpExchange } from '../../../src/http/client/http-exchange.ts';
-import { HttpServer } from '../../../src/http/client/http-server.ts';
-import type { RequestBodySink } from '../../../src/http/client/request-body.ts';
-import { DeadlineClock } from '../../../src/http/deadline-clock.ts';
-import { allocateLimit, SharedLimit } from '../../../src/http/shared-limit.ts';
+import {
+  allocateLimit,
+  DeadlineClock,
+  type HttpExchange,
+  HttpServer,
+  type RequestBodySink,
+  SharedLimit,
+} from '#wire';
 
 /*
  * Reads each request and answers it from memory, over TLS 1.3: with the gateway's own HTTP/1.1, or with the streams of

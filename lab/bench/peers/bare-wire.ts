@@ -1,14 +1,17 @@
 import { connect, type Socket } from 'node:net';
-import type { HttpExchange } from '../../../src/http/client/http-exchange.ts';
-import { HttpServer } from '../../../src/http/client/http-server.ts';
-import type { RequestBodySink } from '../../../src/http/client/request-body.ts';
-import { DeadlineClock } from '../../../src/http/deadline-clock.ts';
-import type { Fields } from '../../../src/http/message/fields.ts';
-import type { ResponseHead } from '../../../src/http/message/head.ts';
-import { allocateLimit, SharedLimit } from '../../../src/http/shared-limit.ts';
-import type { UpstreamConnection } from '../../../src/http/upstream/upstream-connection.ts';
-import { UpstreamConnections } from '../../../src/http/upstream/upstream-connections.ts';
-import type { ResponseHandler } from '../../../src/http/upstream/upstream-request.ts';
+import {
+  allocateLimit,
+  DeadlineClock,
+  type Fields,
+  type HttpExchange,
+  HttpServer,
+  type RequestBodySink,
+  type ResponseHandler,
+  type ResponseHead,
+  SharedLimit,
+  type UpstreamConnection,
+  UpstreamConnections,
+} from '#wire';
 
 /*
  * The gateway's own HTTP/1.1 and nothing else: no record, no usage, no choice of a replica.

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../../support/results.ts';
+import { ROOT } from '#testkit/programs/results.ts';
 import type { Surroundings, Target } from './target.ts';
 
 interface Variant {

@@ -1,4 +1,4 @@
-import type { Command } from '../../support/child.ts';
+import type { Command } from '#testkit/programs/child.ts';
 
 /** The ports and the folder of a target. */
 export interface Surroundings {

@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ROOT } from '../../support/results.ts';
+import { ROOT } from '#testkit/programs/results.ts';
 import { PLANTED_FAULTS } from './planted-faults.ts';
 
 /*

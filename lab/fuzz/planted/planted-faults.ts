@@ -10,7 +10,7 @@ export interface PlantedFault {
   readonly to: string;
 }
 
-const JWT = { target: 'jwt', file: 'src/jwt/verify-jwt.ts' } as const;
+const JWT = { target: 'jwt', file: 'src/access/jwt/verify-jwt.ts' } as const;
 const KUBERNETES = 'src/replicas/control/discovery/kubernetes';
 
 /** The faults of the targets that read documents and files. */
@@ -35,43 +35,43 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'the private part of a key is kept',
-    ...{ target: 'jwt', file: 'src/jwt/jwks.ts' },
+    ...{ target: 'jwt', file: 'src/access/jwt/jwks.ts' },
     from: "['OKP', ['crv', 'x']],",
     to: "['OKP', ['crv', 'x', 'd']],",
   },
   {
     name: 'a ledger span that was changed counts',
-    ...{ target: 'ledger', file: 'src/verify-ledger/exported-span.ts' },
+    ...{ target: 'ledger', file: 'src/records/verify/exported-span.ts' },
     from: "isIntact: digest !== null && Buffer.from(digest).toString('hex') === chain,",
     to: 'isIntact: true,',
   },
   {
     name: 'the digest of a record is not compared',
-    ...{ target: 'ledger', file: 'src/verify-ledger/seq-pages.ts' },
+    ...{ target: 'ledger', file: 'src/records/verify/seq-pages.ts' },
     from: '&& !slot.equals(digest);',
     to: '&& slot.length === 0;',
   },
   {
     name: 'what a read ends with is lost',
-    ...{ target: 'ledger', file: 'src/file-lines.ts' },
+    ...{ target: 'ledger', file: 'src/records/file-lines.ts' },
     from: 'add(chunk.subarray(start));',
     to: '',
   },
   {
     name: 'a request that never ends hides the later ones of its file',
-    ...{ target: 'export-trace', file: 'src/replay-trace/arrival-order.ts' },
+    ...{ target: 'export-trace', file: 'src/records/trace/arrival-order.ts' },
     from: 'if (first !== -1 && ',
     to: 'if (',
   },
   {
     name: 'a record that was sent twice is replayed twice',
-    ...{ target: 'export-trace', file: 'src/replay-trace/arrival-order.ts' },
+    ...{ target: 'export-trace', file: 'src/records/trace/arrival-order.ts' },
     from: 'ids.add(request.id);',
     to: '',
   },
   {
     name: 'a short last block has the id of a whole one',
-    ...{ target: 'export-trace', file: 'src/replay-trace/trace-lines.ts' },
+    ...{ target: 'export-trace', file: 'src/records/trace/trace-lines.ts' },
     from: 'if (endTokens > request.inputTokens) return null;',
     to: '',
   },
@@ -125,7 +125,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a resumed rollout may signal any process group',
-    ...{ target: 'rollout', file: 'src/commands/rollout/progress-file/state-file.ts' },
+    ...{ target: 'rollout', file: 'src/rollout/progress-file/state-file.ts' },
     from: 'pid: z.int().min(2)',
     to: 'pid: z.int()',
   },

@@ -31,7 +31,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'chunks that come in one read are joined one byte short',
     patch: {
-      file: 'src/http/message/body-reader.ts',
+      file: 'src/wire/message/body-reader.ts',
       from: 'this.#joinedEnd += end - start;',
       to: 'this.#joinedEnd += end - start - 1;',
     },
@@ -39,7 +39,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a chunk that ends with a read is not noticed to end',
     patch: {
-      file: 'src/http/message/body-reader.ts',
+      file: 'src/wire/message/body-reader.ts',
       from: 'if (this.#leftBytes === 0) this.#state =',
       to: 'if (this.#leftBytes === 0 && end < bytes.length) this.#state =',
     },
@@ -73,7 +73,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'requests of a worker that has died stay in flight',
     patch: {
-      file: 'src/serving/serving-memory.ts',
+      file: 'src/gateway/serving/serving-memory.ts',
       from: 'new SharedState(memory.replicas).clearWorker(worker);',
       to: '',
     },
@@ -96,8 +96,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'safe_to_stop does not wait for gateways that have not confirmed',
     patch: {
       file: 'src/fleet/rules/drain-status.ts',
-      from: 'const isKnown = unconfirmed.length === 0 && isStable(state, nowMs);',
-      to: 'const isKnown = isStable(state, nowMs);',
+      from: 'const isKnown = background.unknown === 0 && unconfirmed.length === 0 && isStable(state, nowMs);',
+      to: 'const isKnown = background.unknown === 0 && isStable(state, nowMs);',
     },
     needs: drainsInFleet,
   },
@@ -105,8 +105,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'safe_to_stop counts only the requests of the gateway that is asked',
     patch: {
       file: 'src/fleet/rules/drain-status.ts',
-      from: '(sum, { heartbeat }) => sum + (heartbeat?.inflight.get(replica) ?? 0),',
-      to: '(sum) => sum,',
+      from: 'inflight += heartbeat.inflight.get(replica) ?? 0;',
+      to: '',
     },
     needs: drainsInStableFleet,
   },
@@ -129,7 +129,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'the ledger does not know the requests that a dead worker had begun',
     patch: {
-      file: 'otel/ledger/ledger.ts',
+      file: 'otel/ledger/numbered-ledger.ts',
       from: 'book.lost(missing + open);',
       to: 'book.lost(missing);',
     },

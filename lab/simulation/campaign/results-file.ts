@@ -1,5 +1,5 @@
 import { appendFileSync, readFileSync } from 'node:fs';
-import { readCircumstances, replaceBetween } from '../../support/results.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import type { BlockResult } from './messages.ts';
 import { addFigures } from './search.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readCircumstances, replaceBetween } from '../../support/results.ts';
+import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { PLANTED_FAULTS } from './planted-faults.ts';
 import { writeScripts } from './scripts.ts';
 import { type SeedRange, search } from './search.ts';

@@ -1,4 +1,4 @@
-import { readCircumstances } from '../../support/results.ts';
+import { readCircumstances } from '#testkit/programs/results.ts';
 import { planWorld } from '../world/plan-world.ts';
 import { appendResult, toSummary, writeFigures } from './results-file.ts';
 import { runPlan } from './run-block.ts';

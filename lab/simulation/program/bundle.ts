@@ -7,10 +7,13 @@ import { SHARED_PACKAGES } from '../platform/modules.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 
 /** Files that are the code of a thread from their first line on. */
-const THREAD_ENTRIES = ['src/serving/workers/worker-entry.ts', 'src/proxy/request/inspection/body-worker.ts'];
+const THREAD_ENTRIES = [
+  'src/gateway/serving/workers/worker-entry.ts',
+  'src/proxy/request/inspection/body-worker.ts',
+];
 
 /** The files that threads start with. */
-const ENTRIES = ['src/gateway.ts', ...THREAD_ENTRIES];
+const ENTRIES = ['src/gateway/create-gateway.ts', ...THREAD_ENTRIES];
 
 /** Modules that keep something, and how they forget it before another thread uses them. */
 const RESETS: readonly (readonly [file: RegExp, forget: string])[] = [

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { askAdmin, type GatewayProcess, startGateway } from '../../support/gateway-process.ts';
-import { readResidentBytes } from '../../support/process-memory.ts';
+import { askAdmin, type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
+import { readResidentBytes } from '#testkit/programs/process-memory.ts';
 import type { ThreadFigures } from './gateway-preload.ts';
 
 const PRELOAD = `--import=${join(import.meta.dirname, 'gateway-preload.ts')}`;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { closeServer, listen } from '../../../test/support/servers/local-server.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 import { type Answer, answerTo, type Body, embeddingsFor, modelList } from './answers.ts';
 
 const FIRST_TOKEN_MS = 5;

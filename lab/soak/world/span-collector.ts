@@ -4,8 +4,8 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress, gunzipSync } from 'node:zlib';
-import { decodeMessage } from '../../../test/support/otlp/otlp-messages.ts';
-import { closeServer, listen } from '../../../test/support/servers/local-server.ts';
+import { decodeMessage } from '#testkit/otlp/otlp-messages.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 
 /** A collector that writes what it gets into a file, and remembers little of it, so that hours of records fit. */
 export interface SpanCollector extends AsyncDisposable {

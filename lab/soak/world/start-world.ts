@@ -1,9 +1,5 @@
 import { join } from 'node:path';
-import {
-  type RedisLink,
-  type RedisServer,
-  startRedisServer,
-} from '../../../test/support/servers/redis-server.ts';
+import { type RedisLink, type RedisServer, startRedisServer } from '#testkit/servers/redis-server.ts';
 import { Journal } from '../journal.ts';
 import type { RequestKind } from '../requests.ts';
 import { createKey, type SoakGateway, startSoakGateway } from './gateways.ts';
@@ -31,17 +27,17 @@ export interface World extends AsyncDisposable {
 /** The API keys of the clients. */
 export class Keys {
   readonly #limited = createKey('limited', LIMITED);
-  #valid = createKey('team-0');
-  #count = 1;
+  #count = 0;
+  #valid = this.create();
 
   /** The value of `clients`, with these beside the valid key. */
   toClients(...more: readonly object[]): readonly object[] {
     return [this.#limited.entry, this.#valid.entry, ...more];
   }
 
-  /** A further key. */
+  /** A further key, of the same tenant: its stored responses stay its own. */
   create() {
-    return createKey(`team-${this.#count++}`);
+    return createKey(`team-${this.#count++}`, { tenant: 'team' });
   }
 
   /** The key that clients send from now on. Returns the former one. */

@@ -6,10 +6,8 @@ import {
 } from '@opentelemetry/otlp-transformer';
 import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { DataPointType } from '@opentelemetry/sdk-metrics';
-import { METRICS_DATA } from '../../encode/protobuf/otlp-tags.ts';
-import { ProtobufReader } from '../../encode/protobuf/protobuf-reader.ts';
-import { ProtobufWriter } from '../../encode/protobuf/protobuf-writer.ts';
-import type { OtlpProtocol } from '../../export/otlp-protocol.ts';
+import { ProtobufReader, ProtobufWriter, toTag, WIRE_TYPE } from '#otel/encoding';
+import type { OtlpProtocol } from '#otel/export';
 import type { Distribution, Exemplar } from '../metric-data.ts';
 
 /** How a call with metrics is written, and its answer read. */
@@ -77,10 +75,21 @@ function insertIntoJson(bytes: Uint8Array, lists: ExemplarLists): Uint8Array {
   return Buffer.from(JSON.stringify(call));
 }
 
-const { resourceMetrics, scopeMetrics, metric, histogram, histogramPoint, exemplar } = METRICS_DATA;
+const { fixed64, bytes: sized } = WIRE_TYPE;
 
-/** The messages around a point of a histogram, from the outermost on. */
-const PATH: readonly number[] = [resourceMetrics, scopeMetrics, metric, histogram, histogramPoint];
+/** The tags of an exemplar and of its fields (opentelemetry-proto, metrics.proto). */
+const EXEMPLAR = {
+  tag: toTag(8, sized),
+  time: toTag(2, fixed64),
+  double: toTag(3, fixed64),
+  traceId: toTag(5, sized),
+} as const;
+
+/**
+ * The tags of the messages around a point of a histogram, from the outermost on: resource_metrics, scope_metrics, metrics,
+ * histogram, data_points (metrics_service.proto, metrics.proto).
+ */
+const PATH: readonly number[] = [1, 2, 2, 9, 1].map((field) => toTag(field, sized));
 
 /** The memory of a writer grows. */
 const MORE_BYTES = 4096;
@@ -110,13 +119,13 @@ function insertIntoProtobuf(bytes: Uint8Array, lists: ExemplarLists): Uint8Array
 
 function writeExemplar(writer: ProtobufWriter, { trace, value }: Exemplar): void {
   const { traceId, recordedEpochMs } = trace;
-  const begun = writer.begin(exemplar.tag);
+  const begun = writer.begin(EXEMPLAR.tag);
   writer.reserve(20 + traceId.length);
-  writer.byte(exemplar.time);
+  writer.byte(EXEMPLAR.time);
   writer.time([Math.floor(recordedEpochMs / 1000), (recordedEpochMs % 1000) * 1e6]);
-  writer.byte(exemplar.double);
+  writer.byte(EXEMPLAR.double);
   writer.double(value);
-  const id = writer.begin(exemplar.traceId);
+  const id = writer.begin(EXEMPLAR.traceId);
   writer.hex(traceId);
   writer.end(id);
   writer.end(begun);

@@ -8,13 +8,14 @@ import {
 import { MetricsExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
-import { type Clock, waitAtMost } from '../../clock.ts';
-import { toErrorCode } from '../../errors.ts';
-import { adviseOnCollector, toShownAddress } from '../../export/collector-advice.ts';
-import { DeadlineExporter } from '../../export/deadline-exporter.ts';
-import type { OtlpOptions } from '../../export/otlp-options.ts';
-import { CONTENT_TYPES } from '../../export/otlp-protocol.ts';
-import type { TelemetryLog } from '../../telemetry-log.ts';
+import { type Clock, type TelemetryLog, toErrorCode, waitAtMost } from '#otel/base';
+import {
+  adviseOnCollector,
+  CONTENT_TYPES,
+  DeadlineExporter,
+  type OtlpOptions,
+  toShownAddress,
+} from '#otel/export';
 import { createMetricsSerializer, type MetricsSerializer } from './exemplar-serializer.ts';
 import { Differences, readTemporality } from './temporality.ts';
 

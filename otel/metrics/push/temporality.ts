@@ -1,7 +1,7 @@
 import type { Attributes, HrTime } from '@opentelemetry/api';
 import { getStringFromEnv } from '@opentelemetry/core';
 import { AggregationTemporality, DataPointType, type MetricData } from '@opentelemetry/sdk-metrics';
-import type { TelemetryLog } from '../../telemetry-log.ts';
+import type { TelemetryLog } from '#otel/base';
 import type { Distribution } from '../metric-data.ts';
 
 const VARIABLE = 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE';

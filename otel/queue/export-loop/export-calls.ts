@@ -1,8 +1,11 @@
-import type { Clock } from '../../clock.ts';
-import type { ExportDecision } from '../../export/decide-export.ts';
-import type { ExportLog } from '../../export/export-log.ts';
-import type { ExportBatch, ExportOutcome } from '../../export/record-exporter.ts';
-import { nextDelayMs } from '../../export/retry.ts';
+import type { Clock } from '#otel/base';
+import {
+  type ExportBatch,
+  type ExportDecision,
+  type ExportLog,
+  type ExportOutcome,
+  nextDelayMs,
+} from '#otel/export';
 import type { ExportCounters } from '../export-stats.ts';
 import type { RecordQueue } from '../record-queue.ts';
 

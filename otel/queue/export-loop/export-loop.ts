@@ -1,10 +1,6 @@
-import { type Clock, waitAtMost } from '../../clock.ts';
-import { decideExport, type ExportDecision } from '../../export/decide-export.ts';
-import { ExportLog } from '../../export/export-log.ts';
-import type { ExportBatch } from '../../export/record-exporter.ts';
-import type { RecordLedger } from '../../ledger/ledger.ts';
-import type { LedgerOutbox } from '../../ledger/ledger-outbox.ts';
-import type { TelemetryLog } from '../../telemetry-log.ts';
+import { type Clock, type TelemetryLog, waitAtMost } from '#otel/base';
+import { decideExport, type ExportBatch, type ExportDecision, ExportLog } from '#otel/export';
+import type { LedgerOutbox, RecordLedger } from '#otel/ledger';
 import type { DropLog } from '../drop-log.ts';
 import type { ExportCounters } from '../export-stats.ts';
 import type { QueuedRecord, RecordQueue } from '../record-queue.ts';

@@ -1,6 +1,5 @@
-import { decideExport } from '../../export/decide-export.ts';
-import type { ExportLog } from '../../export/export-log.ts';
-import type { LedgerOutbox } from '../../ledger/ledger-outbox.ts';
+import { decideExport, type ExportLog } from '#otel/export';
+import type { LedgerOutbox } from '#otel/ledger';
 import type { ExportCounters } from '../export-stats.ts';
 import type { ExportCalls, ExportSignals } from './export-calls.ts';
 

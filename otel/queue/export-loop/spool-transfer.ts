@@ -1,4 +1,4 @@
-import type { Spool, SpooledBatch } from '../../disk/spool.ts';
+import type { Spool, SpooledBatch } from '#otel/disk';
 import type { ExportCounters } from '../export-stats.ts';
 import type { QueuedRecord, RecordQueue } from '../record-queue.ts';
 

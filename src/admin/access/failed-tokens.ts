@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { atMostOncePerMinute } from '../../at-most-once-per-minute.ts';
+import { atMostOncePerMinute } from '#base';
 import type { Access, Caller, WrongToken } from './admin-access.ts';
 
 /** How many different wrong tokens a source may send at once. */

@@ -1,4 +1,4 @@
-import type { ExportStats } from '#otel/queue/export-stats.ts';
+import type { ExportStats } from '#otel/queue';
 
 /** Whether the collector accepts records, derived from the export counters, and since when (RFC 3339). */
 export interface CollectorState {

@@ -29,7 +29,9 @@ const trafficSchema = z
       .number()
       .min(0)
       .nullable()
-      .describe('The GPU time of the requests, in seconds; null if none is known.'),
+      .describe(
+        'The GPU time, in seconds, that was used in the interval by requests that have ended; null if none is known.',
+      ),
     ttft_p50_ms: milliseconds('The median time to the first token of streams'),
     ttft_p95_ms: milliseconds('The 95th percentile of the same'),
     latency_p50_ms: milliseconds('The median time from arrival to the end of the response'),

@@ -1,5 +1,5 @@
-import type { ChangeDetails } from '../../replicas/control/drains/drains.ts';
-import type { RegisteredReplica } from '../../replicas/control/registry/registered-replica.ts';
+import type { RegisteredReplica } from '#replicas/control';
+import type { ChangeDetails } from '#replicas/drain-state';
 import type { AdminCollaborators, DrainPropagation, FleetDrainChange } from '../admin-collaborators.ts';
 
 /** The result of a drain or an undrain. */

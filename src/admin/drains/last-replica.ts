@@ -1,8 +1,6 @@
-import { waitAtMost } from '#otel/clock.ts';
-import { toShownName } from '#otel/encode/shown-name.ts';
-import { inParallel } from '../../replicas/control/in-parallel.ts';
-import { REASON_TEXTS, type ReachabilityState } from '../../replicas/reachability.ts';
-import { groupByModel, type ModelServer } from '../../replicas/replicas-by-model.ts';
+import { inParallel } from '#base';
+import { toShownName, waitAtMost } from '#otel/base';
+import { groupByModel, type ModelServer, REASON_TEXTS, type ReachabilityState } from '#replicas/terms';
 
 /** What decides whether a replica can serve a model. */
 interface ServingReplica extends ModelServer {

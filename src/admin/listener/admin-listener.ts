@@ -8,8 +8,8 @@ import {
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { atMostOncePerMinute } from '../../at-most-once-per-minute.ts';
-import { CertificateChoice, type TlsMaterial, toContextOptions } from '../../http/client/tls-acceptor.ts';
+import { atMostOncePerMinute } from '#base';
+import { BegunHandshakes, CertificateChoice, type TlsMaterial, toContextOptions } from '#wire';
 import { AdminError } from '../admin-error.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 
@@ -27,8 +27,9 @@ export interface AdminListenerSettings {
   readonly keepAliveMs: number;
 }
 
-/** Where refused connections are logged. A pino logger fits. */
+/** Where refused connections and failed handshakes are logged. A pino logger fits. */
 export interface AdminListenerLog {
+  info(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
@@ -54,7 +55,7 @@ export function createAdminListener(
     // `isWellFormed` checks this.
     requireHostHeader: false,
   };
-  const server = tls === null ? createServer(options) : createSecuredServer(tls, options);
+  const server = tls === null ? createServer(options) : createSecuredServer(tls, options, log);
   // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = MAX_CONNECTIONS;
@@ -95,21 +96,33 @@ export function createAdminListener(
   return server;
 }
 
-function createSecuredServer(tls: TlsMaterial, options: ServerOptions): Server {
+function createSecuredServer(tls: TlsMaterial, options: ServerOptions, log: AdminListenerLog): Server {
   const choice = new CertificateChoice(tls);
   const server = createTlsServer({
     ...{ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls) },
     SNICallback: choice.sniCallback,
   });
-  const handshakes = new HandshakeTimers();
+  const timers = new HandshakeTimers();
+  const handshakes = new BegunHandshakes();
+  const logFailed = atMostOncePerMinute((code: string, address: string | undefined) =>
+    log.info(
+      { code, client_address: address, listener: 'admin' },
+      'TLS handshake failed; logged at most once per minute',
+    ),
+  );
   server.prependListener('connection', (socket: Socket) => {
     // A client that closes its side during the handshake has given up.
     socket.allowHalfOpen = false;
-    handshakes.begin(socket, server.headersTimeout);
+    timers.begin(socket, server.headersTimeout);
+    handshakes.begin(socket);
+  });
+  server.prependListener('tlsClientError', ({ code = 'unknown' }: NodeJS.ErrnoException, socket) => {
+    handshakes.fail(socket, code);
+    if (code !== 'ECONNRESET') logFailed(code, socket.remoteAddress);
   });
   server.prependListener('secureConnection', (socket) => {
     socket.allowHalfOpen = true;
-    handshakes.end(socket);
+    timers.end(socket);
   });
   choices.set(server, choice);
   return server;

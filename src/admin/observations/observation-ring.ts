@@ -1,5 +1,5 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { Observation } from '../../verdict/observation.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import type { Observation } from '#verdict';
 import { toObservation } from './to-observation.ts';
 
 /** Requests that are kept: at 1,000 per second those of a minute. Each takes about 200 bytes. */

@@ -1,14 +1,17 @@
-import { toOutcome } from '#otel/encode/request-outcome.ts';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { Observation, Outcome } from '../../verdict/observation.ts';
+import { toOutcome } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
+import type { Observation } from '#verdict';
 
 /** Characters of a prompt for which one token is counted where the engine counts none. */
 const CHARS_PER_TOKEN = 4;
 
-/** What a comparison uses of a record; null if no replica was chosen for the request. */
+/**
+ * What a comparison uses of a record; null if no replica was chosen for the request, or if the response went on in the
+ * background: its tokens are not those of its time.
+ */
 export function toObservation(record: Readonly<RequestRecord>): Observation | null {
   const { replica, prompt_tokens, prompt_chars } = record;
-  if (replica === undefined) return null;
+  if (replica === undefined || record.background_ms !== undefined) return null;
   const estimated = prompt_chars === undefined ? null : Math.round(prompt_chars / CHARS_PER_TOKEN);
   return {
     replica,
@@ -31,7 +34,7 @@ export function toObservation(record: Readonly<RequestRecord>): Observation | nu
  * A 4xx status of a replica counts as an error: a replica that refuses what its peers take is wrong, and what all of
  * them refuse is no difference.
  */
-function judgeOutcome(record: Readonly<RequestRecord>): Outcome {
+function judgeOutcome(record: Readonly<RequestRecord>): Observation['outcome'] {
   switch (toOutcome(record)) {
     case 'success':
       return 'ok';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { withoutControls } from '#otel/encode/shown-name.ts';
-import { DURATION_PATTERN, parseDuration, printDuration } from '../../config/values/values.ts';
-import { type DrainState, MAX_RAMP_MS } from '../../replicas/control/drains/drains.ts';
+import { DURATION_PATTERN, parseDuration, printDuration } from '#config';
+import { withoutControls } from '#otel/base';
+import { type DrainState, MAX_RAMP_MS } from '#replicas/drain-state';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
 import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';

@@ -14,6 +14,16 @@ const gatewaySchema = z
   })
   .meta({ id: 'Gateway' });
 
+const listSchema = z.object({
+  gateways: z.array(gatewaySchema),
+  instance_id: z
+    .string()
+    .describe(
+      'Which gateway responds: the id in its `state_dir`, the same after a restart. `service.instance.id` of its records, ' +
+        'if the variables of OpenTelemetry set no other.',
+    ),
+});
+
 /** GET /admin/gateways. */
 export const listGateways = defineRoute({
   method: 'GET',
@@ -24,9 +34,9 @@ export const listGateways = defineRoute({
   description: 'Without `state.redis`, the list contains only this gateway.',
   response: {
     description: 'The gateways, by name.',
-    content: json(z.object({ gateways: z.array(gatewaySchema) })),
+    content: json(listSchema),
   },
-  handle: (_call, collaborators) => ({ body: { gateways: gatewaysOf(collaborators).map(toGatewayJson) } }),
+  handle: (_call, collaborators) => ({ body: toList(collaborators) }),
 });
 
 /** POST /admin/gateways/{name}/forget. */
@@ -41,7 +51,7 @@ export const forgetGateway = defineRoute({
     'was only cut off may still be sending requests: make sure that its process has ended.',
   response: {
     description: 'The remaining gateways, by name.',
-    content: json(z.object({ gateways: z.array(gatewaySchema) })),
+    content: json(listSchema),
   },
   errors: ['gateway_not_found', 'gateway_alive', 'fleet_unreachable'],
   handle({ params: { name }, caller }, collaborators) {
@@ -49,9 +59,16 @@ export const forgetGateway = defineRoute({
     if (error === 'gateway_not_found') return gatewayNotFound(name, gatewaysOf(collaborators));
     if (error !== null) return new AdminError(error);
     collaborators.log.info({ action: 'forget', gateway: name, token_name: caller?.name ?? null }, 'forget');
-    return { body: { gateways: gatewaysOf(collaborators).map(toGatewayJson) } };
+    return { body: toList(collaborators) };
   },
 });
+
+function toList(collaborators: AdminCollaborators): z.output<typeof listSchema> {
+  return {
+    gateways: gatewaysOf(collaborators).map(toGatewayJson),
+    instance_id: collaborators.instanceId,
+  };
+}
 
 function gatewaysOf({ fleet, gatewayName, registry }: AdminCollaborators): readonly FleetGateway[] {
   if (fleet !== null) return fleet.gateways();

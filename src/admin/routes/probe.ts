@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { toShownName } from '#otel/encode/shown-name.ts';
+import { toShownName } from '#otel/base';
 import { defineRoute, json } from '../route.ts';
 import { replicaNotFound } from '../unknown-name.ts';
 

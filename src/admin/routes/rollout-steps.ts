@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { withoutControls } from '#otel/encode/shown-name.ts';
-import { ROLLOUT_FIGURES, ROLLOUT_OUTCOMES, ROLLOUT_STEPS } from '#otel/span/rollout-step.ts';
+import { withoutControls } from '#otel/base';
+import { ROLLOUT_FIGURES, ROLLOUT_OUTCOMES, ROLLOUT_STEPS } from '#otel/span';
 import { defineRoute, json } from '../route.ts';
 
 const MAX_TEXT_CHARS = 512;

@@ -47,6 +47,11 @@ export const limits = z.strictObject({
     .describe(
       'The maximum number of requests that wait because all replicas of their model are at `max_inflight`.',
     ),
+  background: duration()
+    .prefault('1h')
+    .describe(
+      'How long a response with `background` counts as work of its replica if the gateway does not see its end.',
+    ),
   connections: wholeNumber(1, 10_000_000)
     .prefault(10_000)
     .describe(

@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { configSchema } from '../schema.ts';
 import { type ListenAddress, printListenAddress } from '../values/values.ts';
+import { BASIC_PATHS, PATHS_OF_ENDPOINT } from './endpoint-paths.ts';
 import { isObject, type Violation } from './violation.ts';
 
 /**
@@ -11,7 +12,12 @@ import { isObject, type Violation } from './violation.ts';
 export function checkAddresses(data: Readonly<Record<string, unknown>>): Violation[] {
   const listeners = readListeners(data.gateway);
   const targets = readTargets(data);
-  return [...checkListeners(listeners), ...checkSameServer(targets), ...checkOwnAddress(targets, listeners)];
+  return [
+    ...checkListeners(listeners),
+    ...checkApiPaths(targets),
+    ...checkSameServer(targets),
+    ...checkOwnAddress(targets, listeners),
+  ];
 }
 
 interface Listener {
@@ -54,6 +60,21 @@ function readTargets(data: Readonly<Record<string, unknown>>): readonly Target[]
     ...(isObject(data.export) ? read(['export', 'endpoint'], endpoint, data.export.endpoint, false) : []),
   ];
 }
+
+/** A replica's URL that goes on to a path of the API, as in the examples of engines for curl. */
+function checkApiPaths(targets: readonly Target[]): Violation[] {
+  return targets.flatMap(({ path, url: { pathname }, isReplica }) => {
+    const found = isReplica ? API_PATHS.find((known) => pathname.endsWith(known)) : undefined;
+    if (found === undefined) return [];
+    return [{ path, message: `it ends in ${found}: give the base URL, without this path of the API` }];
+  });
+}
+
+const API_PATHS: readonly string[] = [
+  ...BASIC_PATHS,
+  ...Object.values(PATHS_OF_ENDPOINT).flat(),
+  ...['/v1/models', '/chat/completions', '/api/chat', '/api/generate', '/api/tags'],
+].toSorted((a, b) => b.length - a.length);
 
 function checkListeners([first, second]: readonly Listener[]): Violation[] {
   if (first === undefined || second === undefined) return [];

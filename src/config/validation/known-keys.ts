@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { closestName, isSameName } from '../../closest-name.ts';
+import { closestName, isSameName } from '#base';
 import { configSchema } from '../schema.ts';
 
 /** A top-level key that the file's author may use for anchors; the gateway does not read it. */

@@ -16,6 +16,8 @@ export function toSyntaxProblems(
   text: string,
   lineOf: (offset: number) => number,
 ): readonly ConfigProblem[] {
+  const misplaced = findWrongIndentation(findings[0], text, lineOf);
+  if (misplaced !== null) return [{ line: misplaced, keyPath: '', text: WRONG_INDENTATION }];
   const problems = findings.slice(0, MAX_FINDINGS).map(({ code, message, pos: [offset] }) => ({
     line: lineOf(offset),
     keyPath: '',
@@ -25,6 +27,46 @@ export function toSyntaxProblems(
   if (next === undefined) return problems;
   const moreCount = findings.length - MAX_FINDINGS;
   return [...problems, { line: lineOf(next.pos[0]), keyPath: '', text: `${moreCount} more problems` }];
+}
+
+const WRONG_INDENTATION =
+  'not valid YAML: wrong indentation: begin the line in the column of the keys or items that it belongs to';
+
+/**
+ * The line whose indentation is wrong, if the first finding is of that kind; else null. The findings behind it only follow
+ * from it.
+ */
+function findWrongIndentation(
+  finding: SyntaxFinding | undefined,
+  text: string,
+  lineOf: (offset: number) => number,
+): number | null {
+  if (finding === undefined) return null;
+  const { code, message, pos } = finding;
+  const line = lineOf(pos[0]);
+  const isKeyBesideItems = code === 'MISSING_CHAR' && message.startsWith('Sequence item without');
+  if (code === 'BAD_INDENT' || isKeyBesideItems) return line;
+  if (code !== 'BLOCK_AS_IMPLICIT_KEY' && code !== 'MULTILINE_IMPLICIT_KEY') return null;
+  // The parser takes a key that is too far right for a part of the value above it.
+  const [above = '', ...below] = linesFrom(text, pos[0]);
+  const next = below.findIndex((each) => !/^\s*(?:#|$)/.test(each));
+  const isDeeper = indentOf(below[next] ?? '') > indentOf(above) && KEY_LINE.test(below[next] ?? '');
+  return isDeeper && /:\s+\S/.test(above) ? line + 1 + next : null;
+}
+
+const KEY_LINE = /^\s*[\w.-]+:(?:\s|$)/;
+/** The parser's finding is about the lines near it. */
+const MAX_NEAR_CHARS = 4096;
+
+/** The line at an offset, and those behind it. */
+function linesFrom(text: string, offset: number): readonly string[] {
+  const start = text.lastIndexOf('\n', offset - 1) + 1;
+  return text.slice(start, start + MAX_NEAR_CHARS).split('\n');
+}
+
+/** The column of the key, behind the dashes of items. */
+function indentOf(line: string): number {
+  return line.length - line.replace(/^\s*(?:-\s+)*/, '').length;
 }
 
 /** Further ones are counted, not explained: that takes time, and the parser may find one in each character. */

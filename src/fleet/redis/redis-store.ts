@@ -1,5 +1,5 @@
 import { MultiErrorReply, RESP_TYPES } from '@redis/client';
-import { isLogicalTimestamp } from '../../replicas/control/drains/logical-timestamp.ts';
+import { isLogicalTimestamp } from '#replicas/drain-state';
 import { type FleetStore, type StoreContents, type StoreUpdate, WrongTypeError } from '../fleet-store.ts';
 import { HEARTBEAT_TTL_MS } from '../timing.ts';
 import {

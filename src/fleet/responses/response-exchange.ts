@@ -1,4 +1,10 @@
-import type { StoredResponse, StoredResponses } from '../../replicas/shared/stored-responses.ts';
+import {
+  PRINTED_CHARS,
+  parseResponse,
+  printResponse,
+  type StoredResponse,
+  type StoredResponses,
+} from '#replicas/shared';
 import type { Channel, ChannelListener } from '../redis/redis-channel.ts';
 
 /** What an exchange works with. A pino logger fits as `log`. */
@@ -10,13 +16,12 @@ export interface ResponseExchangeCollaborators {
 
 /** Responses in one message. */
 const MAX_IN_MESSAGE = 256;
-/** A response in a message: its words in the order of `wordsOf`, in hexadecimal. */
-const MESSAGE = /^(?:[0-9a-f]{72}){1,256}$/;
-const WORD_CHARS = 8;
-const WORDS = 9;
+/** The version of the format comes first: gateways of other versions understand nothing of the message. */
+const FORMAT = '2';
+const MESSAGE = new RegExp(`^${FORMAT}(?:[0-9a-f]{${PRINTED_CHARS}}){1,${MAX_IN_MESSAGE}}$`);
 
 /**
- * Tells the other gateways of a fleet which replica and model made which response, and learns it from them. A message
+ * Tells the other gateways of a fleet which replica and model made which response for whom, and learns it from them. A message
  * that is lost means that a gateway does not know a response: nothing waits for the exchange.
  */
 export class ResponseExchange {
@@ -66,28 +71,14 @@ export class ResponseExchange {
 
 /** Prints at most 256 responses. */
 export function printMessage(responses: readonly StoredResponse[]): string {
-  const toHex = (word: number) => (word >>> 0).toString(16).padStart(WORD_CHARS, '0');
-  return responses.flatMap((response) => wordsOf(response).map(toHex)).join('');
-}
-
-function wordsOf({ digest, seed, model, calledAs }: StoredResponse): readonly number[] {
-  return [...digest, seed, ...model, ...calledAs];
+  return FORMAT + responses.map(printResponse).join('');
 }
 
 /** The responses in a message; none if no gateway wrote it. */
 export function parseMessage(message: string): readonly StoredResponse[] {
   if (!MESSAGE.test(message)) return [];
-  const wordAt = (index: number) =>
-    Number.parseInt(message.slice(index * WORD_CHARS, (index + 1) * WORD_CHARS), 16) | 0;
   const responses: StoredResponse[] = [];
-  for (let at = 0; at < message.length / WORD_CHARS; at += WORDS) {
-    const digest = [wordAt(at), wordAt(at + 1), wordAt(at + 2), wordAt(at + 3)] as const;
-    responses.push({
-      digest,
-      seed: wordAt(at + 4),
-      model: [wordAt(at + 5), wordAt(at + 6)],
-      calledAs: [wordAt(at + 7), wordAt(at + 8)],
-    });
-  }
+  for (let at = FORMAT.length; at < message.length; at += PRINTED_CHARS)
+    responses.push(parseResponse(message, at));
   return responses;
 }

@@ -1,35 +1,46 @@
-import { NEVER_DRAINED } from '../../replicas/control/drains/drains.ts';
+import { NEVER_DRAINED } from '#replicas/drain-state';
+import { addBackground, type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 import type { FleetState } from './fleet-state.ts';
 import { isStable } from './liveness.ts';
 
 /** The drain status of a replica in the whole fleet. */
 export interface FleetDrainStatus {
-  /** True only if no gateway has a request in flight on it and none can start one; null if that cannot be known. */
+  /** True only if no gateway has a request or a response on it and none can start one; null if that cannot be known. */
   readonly safeToStop: boolean | null;
   /** Requests in flight, summed over all gateways whose heartbeat is valid. */
   readonly inflight: number;
+  /** What it goes on with after its answers, likewise. */
+  readonly background: BackgroundCount;
   /** The names of the gateways that have not confirmed this drain; empty if the replica is not drained. */
   readonly unconfirmed: readonly string[];
 }
 
-/** Returns the drain status of a replica. `ownInflight` must have been counted after the last change of the state. */
+/** What a gateway itself has on a replica. */
+export type OwnWork = Pick<FleetDrainStatus, 'inflight' | 'background'>;
+
+/** Returns the drain status of a replica. `own` must have been counted after the last change of the state. */
 export function drainStatusOf(
   state: FleetState,
   replica: string,
-  ownInflight: number,
+  own: OwnWork,
   nowMs: number,
 ): FleetDrainStatus {
-  const valid = [...state.peers.values()].filter(({ validUntilMs }) => nowMs < validUntilMs);
-  const inflight = valid.reduce(
-    (sum, { heartbeat }) => sum + (heartbeat?.inflight.get(replica) ?? 0),
-    ownInflight,
-  );
+  let { inflight, background } = own;
+  for (const { heartbeat, validUntilMs } of state.peers.values()) {
+    if (heartbeat === null || nowMs >= validUntilMs) continue;
+    inflight += heartbeat.inflight.get(replica) ?? 0;
+    background = addBackground(background, heartbeat.background?.get(replica) ?? NO_BACKGROUND);
+  }
+  const work = { inflight, background };
   const drain = state.drains.get(replica);
-  if (drain?.drained !== true) return { safeToStop: false, inflight, unconfirmed: [] };
+  if (drain?.drained !== true) return { safeToStop: false, ...work, unconfirmed: [] };
   const unconfirmed = unconfirmedBy(state, replica, drain.version, nowMs);
-  const isKnown = unconfirmed.length === 0 && isStable(state, nowMs);
-  return { safeToStop: inflight > 0 ? false : isKnown || null, inflight, unconfirmed };
+  const isKnown = background.unknown === 0 && unconfirmed.length === 0 && isStable(state, nowMs);
+  const isWorking = inflight > 0 || background.running > 0;
+  return { safeToStop: isWorking ? false : isKnown || null, ...work, unconfirmed };
 }
+
+const NOTHING: OwnWork = { inflight: 0, background: NO_BACKGROUND };
 
 function unconfirmedBy(
   state: FleetState,
@@ -97,7 +108,7 @@ export function propagationOf(
     scope: (state.syncedAtMs ?? Number.NEGATIVE_INFINITY) > calledAtMs ? 'fleet' : 'local',
     overtaken: current.drained !== drained,
     unconfirmed: current.drained
-      ? drainStatusOf(state, replica, 0, nowMs).unconfirmed
+      ? drainStatusOf(state, replica, NOTHING, nowMs).unconfirmed
       : unawareOf(state, replica, current.version),
   };
 }

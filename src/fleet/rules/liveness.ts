@@ -1,4 +1,4 @@
-import type { DrainState } from '../../replicas/control/drains/drains.ts';
+import type { DrainState } from '#replicas/drain-state';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, STABLE_AFTER_MS } from '../timing.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
 

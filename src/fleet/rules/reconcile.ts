@@ -1,4 +1,4 @@
-import type { DrainState } from '../../replicas/control/drains/drains.ts';
+import type { DrainState } from '#replicas/drain-state';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS } from '../timing.ts';
 import type { Heartbeat, Snapshot } from '../wire-format.ts';
 import { unawareOf } from './drain-status.ts';

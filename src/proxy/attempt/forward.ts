@@ -1,6 +1,4 @@
-import type { Lease, NoLease } from '../../replicas/data/lease.ts';
-import type { Replica } from '../../replicas/data/replica.ts';
-import type { Wait, WaitResult } from '../../replicas/data/wait-queue.ts';
+import type { Lease, NoLease, Replica, Wait, WaitResult } from '#replicas';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { AttemptOutcome, AttemptRequest } from './attempt.ts';

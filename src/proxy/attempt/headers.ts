@@ -1,6 +1,5 @@
-import type { TraceContextFields } from '#otel/span/incoming-context.ts';
-import { Fields } from '../../http/message/fields.ts';
-import type { RequestHead, ResponseHead } from '../../http/message/head.ts';
+import type { TraceContextFields } from '#otel/span';
+import { Fields, type RequestHead, type ResponseHead } from '#wire';
 
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
 const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];
@@ -119,6 +118,8 @@ export interface RelayedHead {
   readonly fieldLines: string;
   /** Null: unknown, or not sent to the client. */
   readonly contentLength: number | null;
+  /** Whether only the end of the connection says where the body ends. */
+  readonly endsWithConnection: boolean;
   /** The names in its Connection fields, in lower case; null if there are none. */
   readonly connectionOptions: ReadonlySet<string> | null;
   readonly isEventStream: boolean;
@@ -162,6 +163,7 @@ export function toRelayedHead({
     isEncoded,
     isEventStream,
     connectionOptions,
+    endsWithConnection: framing.kind === 'until_close',
     contentLength: isEventStream ? null : contentLength,
     isJson: /^application\/(?:[a-z0-9.+-]+\+)?json(?:[\s;]|$)/.test(contentType),
   };

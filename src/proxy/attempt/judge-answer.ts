@@ -1,4 +1,4 @@
-import type { Engine } from '../../config/config.ts';
+import type { Engine } from '#config';
 
 /** The answers after which another replica is tried. */
 export interface RetryPolicy {

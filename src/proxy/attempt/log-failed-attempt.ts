@@ -1,5 +1,5 @@
-import type { Replica } from '../../replicas/data/replica.ts';
-import { codeOf } from '../../replicas/reachability.ts';
+import type { Replica } from '#replicas';
+import { codeOf } from '#replicas/terms';
 import type { FailedAttemptCode } from './forward.ts';
 
 /** A failed attempt, for the log. */

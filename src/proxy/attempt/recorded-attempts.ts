@@ -1,13 +1,15 @@
-import type { ReplicaPool } from '../../replicas/data/pool.ts';
-import type { Replica } from '../../replicas/data/replica.ts';
+import type { Replica, ReplicaPool } from '#replicas';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
-import { Failure } from '../failure.ts';
+import { AmbiguousMember, Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import { isUsageToBeAsked } from '../request/edits/include-usage.ts';
 import { toUpstreamBody } from '../request/edits/upstream-body.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
+import { readFlag } from '../request/inspection/engine-flags.ts';
+import { findRefusedName } from '../request/inspection/member-names.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { HeldBody } from '../request/read-body.ts';
+import { ownerOf, toResponseReader } from '../request/response-owner.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { AttemptObserver, AttemptRequest } from './attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from './forward.ts';
@@ -31,8 +33,9 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
   #body: Buffer | null;
 
   /**
-   * @throws {Failure} `missing_model`, `model_not_found` for one that the client may not use, or `rate_limit_exceeded` if
-   *   the client has not enough tokens left
+   * @throws {Failure} `ambiguous_member`, `missing_model`, `model_not_found` for one that the client may not use,
+   *   `previous_response_not_found` for a response that is not its own, or `rate_limit_exceeded` if it has not enough
+   *   tokens left
    */
   constructor(
     request: RecordedRequest,
@@ -44,19 +47,27 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     super(request, settings, tools);
     const { bytes } = inspected;
     const { pool } = tools;
-    const { admission } = request.exchange;
-    const needsText = pool.choosesByPrefix || admission?.countsTokens === true;
     const facts = withModel(inspected.facts, request.endpoint, pool);
+    const { exchange, client } = request;
+    const readers = {
+      isRestricted: exchange.admission !== null || (client !== null && client.models !== null),
+      mayFoldCase: facts.model !== null && pool.mayFoldCase(facts.model),
+    };
+    // A request with limits counts tokens, and so is restricted.
+    const needsText = pool.choosesByPrefix || readers.isRestricted || readers.mayFoldCase;
     const text = needsText ? inspected.describeText() : null;
     const isAsItCame = text === null && facts === inspected.facts;
     const describeText = text === null ? inspected.describeText : () => text;
     request.recording.noteBody(isAsItCame ? inspected : { bytes, facts, describeText });
+    const refused =
+      findRefusedName(facts.names, readers) ?? (text?.names ? findRefusedName(text.names, readers) : null);
+    if (refused !== null) throw new AmbiguousMember(refused);
     if (facts.model === null) throw new Failure('missing_model');
+    this.#home = findHome(request, facts, settings, pool);
     admitToReplica(request, facts.alias?.name ?? facts.model, facts, text?.promptChars);
     this.#facts = facts;
     this.#model = facts.model;
     this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
-    this.#home = findHome(facts, request.endpoint, pool);
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -69,7 +80,7 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
       const { recording } = this.request;
       const atHome = pool.acquireOne(home, this.#model, tried);
       if (atHome === 'busy') {
-        const wait = pool.waitForOne(home, this.#model, this.settings.queueMs - recording.queuedMs);
+        const wait = pool.waitForOne(home, this.#model, this.queueLeftMs);
         if (wait !== 'overloaded') recording.noteWait(wait.result);
         return wait;
       }
@@ -83,11 +94,15 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     const { exchange, endpoint, recording } = this.request;
     const body = this.#body;
     if (body === null) throw new Error('the body was released before the last attempt');
-    recording.startAttempt(replica.config);
     const facts = this.#facts;
+    // Asked once more: a replica may have come, or become another engine, since the candidates were looked at.
+    const refused = findRefusedName(facts.names, { isRestricted: false, mayFoldCase: replica.mayFoldCase });
+    if (refused !== null) throw new AmbiguousMember(refused);
+    recording.startAttempt(replica.config);
     const asksUsage = withUsage && isUsageToBeAsked(facts, endpoint, replica);
     const { engine } = replica;
     const modelName = facts.alias?.name ?? null;
+    if (endpoint.keepsResponses) this.#noteStoring(replica);
     return {
       replica,
       exchange,
@@ -102,9 +117,7 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
         endpoint,
         scratch: this.tools.scratch,
         maxEventBytes: this.settings.maxEventBytes,
-        onResponseId: endpoint.keepsResponses
-          ? (id) => this.tools.pool.noteResponse(id, replica, this.#model, modelName ?? this.#model)
-          : null,
+        onResponseId: endpoint.keepsResponses ? (id) => this.#noteResponse(id, replica) : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
           : null,
@@ -128,10 +141,42 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     recording.noteResponse(replica.name, response);
   }
 
+  override finish(): void {
+    super.finish();
+    this.request.recording.noteOpenResponse();
+  }
+
+  #noteStoring(replica: Replica): void {
+    const { exchange, recording } = this.request;
+    recording.noteStoring({
+      isBackground: readFlag(this.#facts.background, replica.engine) !== false,
+      handOver: () => replica.handOver(),
+      follow: (held) => {
+        const { slot } = replica;
+        this.tools.followResponse({ ...held, slot, limitRows: exchange.admission?.rows ?? [] });
+      },
+    });
+  }
+
   widen(): boolean {
     const wasNarrow = this.#home !== null;
     this.#home = null;
     return wasNarrow;
+  }
+
+  /**
+   * Notes where the response with this id is kept, and whose it is. One whose id the request may have chosen is nobody's
+   * where keys are asked for: it could be the id of another client's.
+   */
+  #noteResponse(id: string, replica: Replica): void {
+    const { client, exchange } = this.request;
+    const { alias, choosesId } = this.#facts;
+    if (client !== null && choosesId) return;
+    this.tools.pool.noteResponse(id, replica, {
+      model: this.#model,
+      calledAs: alias?.name ?? this.#model,
+      tenant: client === null ? null : ownerOf(exchange.head.fields, client, this.settings),
+    });
   }
 
   /** Releases a large body: no attempt needs it any more. It is hashed first, when the event loop is idle. */
@@ -145,13 +190,23 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
   }
 }
 
-/** The replica that has the response which a request follows, as far as that is known. */
+/**
+ * The replica that has the response which a request follows, as far as that is known.
+ *
+ * @throws {Failure} `previous_response_not_found` if the client may not have that response
+ */
 function findHome(
+  { endpoint, exchange, client }: RecordedRequest,
   { previousResponseId }: RequestFacts,
-  { keepsResponses }: RecordedEndpoint,
+  settings: ProxySettings,
   pool: ReplicaPool,
 ): Replica | null {
-  return keepsResponses && previousResponseId !== undefined ? pool.homeOf(previousResponseId) : null;
+  if (!endpoint.keepsResponses || previousResponseId === undefined) return null;
+  const reader = toResponseReader(exchange.head.fields, client, settings);
+  const found = previousResponseId === null ? null : pool.findResponse(previousResponseId, reader);
+  // What is not known may be another client's.
+  if (found === null && reader !== null) throw new Failure('previous_response_not_found');
+  return found?.home ?? null;
 }
 
 /** The facts, with the only model that is served if the request may leave its model out and does. */

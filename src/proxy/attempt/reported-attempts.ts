@@ -1,5 +1,4 @@
-import type { Lease } from '../../replicas/data/lease.ts';
-import type { Replica } from '../../replicas/data/replica.ts';
+import type { Lease, Replica } from '#replicas';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import type { Exchange } from '../exchange.ts';
 import { Failure } from '../failure.ts';
@@ -41,9 +40,14 @@ export abstract class ReportedAttempts {
     const { recording } = this.request;
     const lease = pool.acquire(model, tried, prefixKey);
     if (lease !== 'busy') return lease;
-    const wait = pool.waitFor(model, { tried, prefixKey }, this.settings.queueMs - recording.queuedMs);
+    const wait = pool.waitFor(model, { tried, prefixKey }, this.queueLeftMs);
     if (wait !== 'overloaded') recording.noteWait(wait.result);
     return wait;
+  }
+
+  /** How much longer the request may wait for a replica: `queueMs` is for all its waits together. */
+  protected get queueLeftMs(): number {
+    return this.settings.queueMs - this.request.recording.queuedMs;
   }
 
   hold({ gpuShare }: Lease): void {
@@ -79,6 +83,7 @@ export function admitToReplica(
   limits: Pick<RequestFacts, 'maxTokens' | 'n'>,
   promptChars: number | undefined,
 ): void {
+  exchange.modelName = name;
   if (client !== null && !mayUse(client, name)) throw new Failure('model_not_found');
   if (exchange.admission !== null) {
     const estimate = estimateTokens(limits, promptChars);

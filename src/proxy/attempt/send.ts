@@ -1,9 +1,12 @@
-import type { Fields } from '../../http/message/fields.ts';
-import type { ResponseHead } from '../../http/message/head.ts';
-import type { UpstreamConnection } from '../../http/upstream/upstream-connection.ts';
-import type { ResponseHandler, UpstreamFault } from '../../http/upstream/upstream-request.ts';
-import { sizeOf } from '../../http/write-message.ts';
-import { Fingerprint } from '../../replicas/data/replica.ts';
+import { Fingerprint } from '#replicas';
+import {
+  type Fields,
+  type ResponseHandler,
+  type ResponseHead,
+  sizeOf,
+  type UpstreamConnection,
+  type UpstreamFault,
+} from '#wire';
 import type { Abandonable } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
@@ -250,11 +253,10 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     body: Buffer,
     fault: FailureCode | null,
   ): void {
-    const { exchange, replica, reading } = this.#request;
+    const { replica, reading } = this.#request;
     if (kind === 'status_retried') replica.noteAnswered(head.status, reading !== null);
     this.#dropConnection();
     const relayAnswer = () => {
-      if (exchange.isFinished) return;
       const relay = this.#startRelay(head, arrivedMs);
       relay.write(body);
       if (fault === null) relay.end(null);

@@ -1,5 +1,5 @@
-import type { TraceContextFields } from '#otel/span/incoming-context.ts';
-import type { Replica } from '../../replicas/data/replica.ts';
+import type { TraceContextFields } from '#otel/span';
+import type { Replica } from '#replicas';
 import type { Exchange } from '../exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from '../proxy-context.ts';
 import { readIncomingTrace } from '../request/incoming-trace.ts';

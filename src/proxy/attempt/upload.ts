@@ -1,5 +1,4 @@
-import type { RequestBodySink } from '../../http/client/request-body.ts';
-import type { Framing } from '../../http/message/head.ts';
+import type { Framing, RequestBodySink } from '#wire';
 import type { FailureCode } from '../failure.ts';
 
 /** Where the body goes: a connection to a replica. */

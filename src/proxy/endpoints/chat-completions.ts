@@ -1,4 +1,4 @@
-import type { JsonCursor, Span } from '../../json/cursor.ts';
+import type { JsonCursor, Span } from '#json';
 import { toFailureJson } from '../failure.ts';
 import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
 import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
@@ -26,6 +26,8 @@ export const CHAT_COMPLETIONS: RecordedEndpoint = {
   toErrorBody: toFailureJson,
   toErrorEvent: toChoicesErrorEvent,
 };
+
+const MESSAGE_MEMBERS = ['role', 'content', 'tool_calls'];
 
 /** Where a part that is not text may hold its payload. The first of these that is a string counts. */
 const PAYLOADS: readonly (readonly [member: string, inner: string | undefined])[] = [
@@ -64,9 +66,23 @@ function readMessage(reader: TextReader, cursor: JsonCursor): void {
     while (cursor.nextKey()) {
       const key = cursor.key();
       cursor.skip();
-      if (key === 'role') role = { start: cursor.valueStart, end: cursor.valueEnd };
-      else if (key === 'content') content = { start: cursor.valueStart, end: cursor.valueEnd };
-      else if (key === 'tool_calls') toolCalls = { start: cursor.valueStart, end: cursor.valueEnd };
+      const value = { start: cursor.valueStart, end: cursor.valueEnd };
+      switch (key) {
+        case 'role':
+          reader.names.noteRead(key, role !== undefined);
+          role = value;
+          break;
+        case 'content':
+          reader.names.noteRead(key, content !== undefined);
+          content = value;
+          break;
+        case 'tool_calls':
+          reader.names.noteRead(key, toolCalls !== undefined);
+          toolCalls = value;
+          break;
+        default:
+          reader.names.noteUnread(key, MESSAGE_MEMBERS);
+      }
     }
   } else {
     cursor.skip();
@@ -91,7 +107,7 @@ function readContent(reader: TextReader, content: Span | undefined): void {
   cursor.beginArray();
   while (cursor.nextElement()) {
     if (cursor.peek() === 'string') reader.addString(cursor);
-    else readPart(reader, readMembers(cursor, PART_MEMBERS));
+    else readPart(reader, readMembers(cursor, PART_MEMBERS, reader.names));
   }
 }
 
@@ -113,5 +129,5 @@ function payloadOf(reader: TextReader, members: Members): Buffer {
 }
 
 function memberAt(reader: TextReader, object: Span, key: string): Span | undefined {
-  return readMembers(reader.cursorAt(PART, object), new Set([key])).get(key);
+  return readMembers(reader.cursorAt(PART, object), new Set([key]), reader.names).get(key);
 }

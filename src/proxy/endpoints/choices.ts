@@ -1,5 +1,4 @@
-import type { JsonCursor } from '../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
+import type { JsonCursor, MemberScanner, WantedMembers } from '#json';
 import { type FailureCode, toFailureJson } from '../failure.ts';
 import type { CurrentEventData } from '../response/events/sse.ts';
 import {

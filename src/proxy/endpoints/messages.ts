@@ -1,4 +1,4 @@
-import type { JsonCursor, Span } from '../../json/cursor.ts';
+import type { JsonCursor, Span } from '#json';
 import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
 import {
   MESSAGE_ANSWER,
@@ -75,7 +75,7 @@ function readConversation(reader: TextReader, [system, messages]: readonly (Span
 
 /** Reads a message. A value that is not an object counts as a message without members. */
 function readMessage(reader: TextReader, cursor: JsonCursor): void {
-  const members = readMembers(cursor, MESSAGE_MEMBERS);
+  const members = readMembers(cursor, MESSAGE_MEMBERS, reader.names);
   reader.hash(RECORD_SEPARATOR);
   reader.hash(reader.stringAt(members.get('role')) ?? NOTHING);
   reader.hash(LINE_FEED);
@@ -96,7 +96,7 @@ function readContent(reader: TextReader, content: Span, level: number): void {
   cursor.beginArray();
   while (cursor.nextElement()) {
     if (cursor.peek() === 'string') reader.addString(cursor);
-    else readBlock(reader, readMembers(cursor, BLOCK_MEMBERS), level);
+    else readBlock(reader, readMembers(cursor, BLOCK_MEMBERS, reader.names), level);
   }
 }
 
@@ -124,7 +124,7 @@ function readBlock(reader: TextReader, members: Members, level: number): void {
 
 /** The payload of a medium: the first of `data`, `url`, `file_id` that is a string; else it is empty. */
 function payloadOf(reader: TextReader, source: Span): Buffer {
-  const members = readMembers(reader.cursorAt(SOURCE, source), SOURCE_MEMBERS);
+  const members = readMembers(reader.cursorAt(SOURCE, source), SOURCE_MEMBERS, reader.names);
   for (const member of SOURCE_MEMBERS) {
     const payload = reader.stringAt(members.get(member));
     if (payload !== undefined) return payload;

@@ -1,6 +1,5 @@
-import type { Engine } from '../../config/config.ts';
-import type { JsonCursor, Span } from '../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../json/member-scanner.ts';
+import type { Engine } from '#config';
+import type { JsonCursor, MemberScanner, Span, WantedMembers } from '#json';
 import type { FailureCode, ToErrorBody } from '../failure.ts';
 import type { Flag } from '../request/inspection/engine-flags.ts';
 import type { TextReader } from '../request/inspection/text-reader.ts';

@@ -1,4 +1,4 @@
-import type { JsonCursor, Span } from '../../json/cursor.ts';
+import type { JsonCursor, Span } from '#json';
 import { toFailureJson } from '../failure.ts';
 import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
 import {
@@ -46,6 +46,14 @@ export function storedResponseIdIn(method: string, path: string): string | null 
   return id !== undefined && METHODS[rest]?.includes(method) === true ? id : null;
 }
 
+/** At any case, and behind any prefix: some servers read them as the same path. */
+const OF_RESPONSES = /\/v1\/responses(?:\/|$)/i;
+
+/** Whether a path, without query, is the one of responses or lies below it, and may thus be about anyone's response. */
+export function isOfResponses(path: string): boolean {
+  return OF_RESPONSES.test(path);
+}
+
 const ITEM_MEMBERS: ReadonlySet<string> = new Set(['type', 'role', 'content', 'output']);
 
 /** Where a part that is not text may hold its payload. The first of these that is a string counts. */
@@ -90,7 +98,7 @@ function readStringMessage(reader: TextReader, role: Buffer, text: Buffer): void
 function readItem(reader: TextReader, cursor: JsonCursor): void {
   const isObject = cursor.peek() === 'object';
   const start = cursor.position;
-  const members = readMembers(cursor, ITEM_MEMBERS);
+  const members = readMembers(cursor, ITEM_MEMBERS, reader.names);
   const item = { start, end: cursor.valueEnd };
   const role = reader.stringAt(members.get('role'));
   reader.hash(RECORD_SEPARATOR);
@@ -114,7 +122,7 @@ function readContent(reader: TextReader, content: Span | undefined): boolean {
   cursor.beginArray();
   while (cursor.nextElement()) {
     if (cursor.peek() === 'string') reader.addString(cursor);
-    else readPart(reader, readMembers(cursor, PART_MEMBERS));
+    else readPart(reader, readMembers(cursor, PART_MEMBERS, reader.names));
   }
   return true;
 }
@@ -133,5 +141,6 @@ function payloadOf(reader: TextReader, members: Members): Buffer {
   }
   const audio = members.get('input_audio');
   if (audio === undefined) return NOTHING;
-  return reader.stringAt(readMembers(reader.cursorAt(AUDIO, audio), AUDIO_MEMBERS).get('data')) ?? NOTHING;
+  const inner = readMembers(reader.cursorAt(AUDIO, audio), AUDIO_MEMBERS, reader.names);
+  return reader.stringAt(inner.get('data')) ?? NOTHING;
 }

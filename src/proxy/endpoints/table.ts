@@ -1,4 +1,4 @@
-import type { FurtherEndpoint } from '../../config/config.ts';
+import type { FurtherEndpoint } from '#config';
 import { TRANSCRIPTIONS, TRANSLATIONS } from './audio.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
 import { COMPLETIONS } from './completions.ts';

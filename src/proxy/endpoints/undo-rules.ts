@@ -1,4 +1,4 @@
-import type { Engine } from '../../config/config.ts';
+import type { Engine } from '#config';
 import { type Flag, readFlag } from '../request/inspection/engine-flags.ts';
 import type { UndoRules } from '../response/undo-usage.ts';
 
@@ -10,7 +10,7 @@ export const CUT_PLACEHOLDERS: UndoRules = { cutUsage: 'placeholder', movedMembe
 
 /**
  * What our `include_usage` changes in the streams of an engine, so that it can be undone. Facts: docs/engines.md,
- * test/support/engines.
+ * testkit/engines.
  *
  * @param byEndpoint the rules of the engines whose endpoints differ
  */

@@ -1,4 +1,4 @@
-import type { Replica } from '../../replicas/data/replica.ts';
+import type { Replica } from '#replicas';
 import type { AttemptObserver, AttemptRequest } from '../attempt/attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from '../attempt/forward.ts';
 import { admitToReplica, type RecordedRequest, ReportedAttempts } from '../attempt/reported-attempts.ts';

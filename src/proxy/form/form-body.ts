@@ -1,6 +1,4 @@
-import type { HttpExchange } from '../../http/client/http-exchange.ts';
-import type { RequestBodySink } from '../../http/client/request-body.ts';
-import type { SharedLimit } from '../../http/shared-limit.ts';
+import type { HttpExchange, RequestBodySink, SharedLimit } from '#wire';
 import type { UploadSink, UploadSource } from '../attempt/upload.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';

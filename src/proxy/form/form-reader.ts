@@ -1,5 +1,5 @@
-import { isUtf8 } from 'node:buffer';
-import type { Span } from '../../json/cursor.ts';
+import { isAscii, isUtf8 } from 'node:buffer';
+import type { Span } from '#json';
 import { type PartHead, parsePartHead } from './part-head.ts';
 
 /** The bytes are not a form that every parser reads in the same way. The message says why, and quotes nothing. */
@@ -22,14 +22,15 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const LAST = Buffer.from('--');
 
 /** What the next bytes are. */
-type State = 'first_delimiter' | 'after_delimiter' | 'head' | 'content' | 'epilogue';
+type State = 'first_delimiter' | 'after_delimiter' | 'head' | 'content' | 'last_line_end' | 'end';
 
 /**
  * Reads a body of `multipart/form-data` (RFC 7578, RFC 2046 5.1) as it passes, and changes nothing: its model, and how
  * many characters its prompt has. It keeps the name of the model and at most one head of a part.
  *
- * It is stricter than the RFCs where engines are: no bytes before the first delimiter, none between a delimiter and its
- * line end.
+ * It is stricter than the RFCs where engines are, or where they read differently: no bytes before the first delimiter,
+ * none between a delimiter and its line end, and after the last one nothing but its line end. cpp-httplib 0.43 reads
+ * what follows there as one more part, if it comes in a read of its own.
  */
 export class FormReader {
   readonly #firstDelimiter: Buffer;
@@ -42,6 +43,7 @@ export class FormReader {
   #position = 0;
   #headsBytes = 0;
   #part: 'model' | 'prompt' | 'other' = 'other';
+  #isAsciiPart = false;
   #model: string | null = null;
   readonly #modelBytes: Buffer[] = [];
   #modelSize = 0;
@@ -55,7 +57,7 @@ export class FormReader {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   }
 
-  /** The value of the part `model`; null until the whole part has come, or if it is empty, too long or not UTF-8. */
+  /** The value of the part `model`; null until the whole part has come, or if it is empty or too long. */
   get model(): string | null {
     return this.#model;
   }
@@ -86,7 +88,10 @@ export class FormReader {
 
   /** The body is complete. Throws a FormSyntaxError if the form is not. */
   end(): void {
-    if (this.#state !== 'epilogue') throw new FormSyntaxError('the form has no end');
+    if (this.#state === 'end') return;
+    if (this.#state !== 'last_line_end' || this.#pendingBytes > 0) {
+      throw new FormSyntaxError('the form has no end');
+    }
   }
 
   /** The pending bytes and those of the chunk. */
@@ -129,9 +134,11 @@ export class FormReader {
         this.#state = 'after_delimiter';
         return end + this.#delimiter.length;
       }
-      case 'epilogue':
-        // Nothing after the last delimiter is part of the form.
-        return offset === bytes.length ? null : bytes.length;
+      case 'last_line_end':
+        return this.#readLastLineEnd(bytes, offset);
+      case 'end':
+        if (offset < bytes.length) throw new FormSyntaxError('the form goes on after its end');
+        return null;
     }
   }
 
@@ -149,14 +156,25 @@ export class FormReader {
   #readAfterDelimiter(bytes: Buffer, offset: number): number | null {
     if (bytes.length - offset < CR_LF.length) return null;
     const end = offset + CR_LF.length;
-    if (bytes.compare(LAST, 0, LAST.length, offset, end) === 0) {
-      this.#state = 'epilogue';
+    // Parsers that look for a first part would find one after the end of a form without parts.
+    if (this.#headsBytes > 0 && bytes.compare(LAST, 0, LAST.length, offset, end) === 0) {
+      this.#state = 'last_line_end';
     } else if (bytes.compare(CR_LF, 0, CR_LF.length, offset, end) === 0) {
       this.#state = 'head';
     } else {
       throw new FormSyntaxError('a boundary is not a line of its own');
     }
     return end;
+  }
+
+  #readLastLineEnd(bytes: Buffer, offset: number): number | null {
+    const comparedBytes = Math.min(bytes.length - offset, CR_LF.length);
+    if (bytes.compare(CR_LF, 0, comparedBytes, offset, offset + comparedBytes) !== 0) {
+      throw new FormSyntaxError('the form goes on after its end');
+    }
+    if (comparedBytes < CR_LF.length) return null;
+    this.#state = 'end';
+    return offset + CR_LF.length;
   }
 
   #readHead(bytes: Buffer, offset: number): number | null {
@@ -175,7 +193,10 @@ export class FormReader {
     return contentStart;
   }
 
-  #beginPart({ name, isFile }: PartHead, contentStart: number): void {
+  #beginPart({ name, isFile, isAscii }: PartHead, contentStart: number): void {
+    // It would change the charset of the others (RFC 7578 4.6).
+    if (name === '_charset_') throw new FormSyntaxError('the form names a charset');
+    this.#isAsciiPart = isAscii;
     this.#part = name === 'model' || name === 'prompt' ? name : 'other';
     if (name === 'prompt') this.#promptChars ??= 0;
     if (name !== 'model') return;
@@ -206,9 +227,12 @@ export class FormReader {
     if (this.#part !== 'model') return;
     this.#modelEnd = contentEnd;
     const bytes = Buffer.concat(this.#modelBytes.splice(0));
-    if (this.#modelSize > 0 && this.#modelSize <= MAX_MODEL_BYTES && isUtf8(bytes)) {
-      this.#model = bytes.toString('utf8');
+    if (this.#modelSize === 0 || this.#modelSize > MAX_MODEL_BYTES) return;
+    // Starlette reads bytes that are not UTF-8 as latin-1.
+    if (this.#isAsciiPart ? !isAscii(bytes) : !isUtf8(bytes)) {
+      throw new FormSyntaxError('the model is not in UTF-8');
     }
+    this.#model = bytes.toString('utf8');
   }
 }
 

@@ -2,16 +2,33 @@
 export interface PartHead {
   readonly name: string;
   readonly isFile: boolean;
+  /** Whether its text is ASCII, because its charset could be taken for another than UTF-8. */
+  readonly isAscii: boolean;
 }
 
+/** RFC 9110 5.6.2. */
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+
 /** A field line (RFC 9112 5): no folded lines, no control characters but tabs. */
-const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*)$/;
+const FIELD_LINE = new RegExp(`^(${TOKEN}):[ \t]*([\t -~\x80-\xff]*)$`);
 
 /**
- * A parameter of Content-Disposition, with the semicolon before it. A quoted value may hold backslashes, as in a path of
- * Windows, but none before a quotation mark: there parsers disagree about where the value ends.
+ * A Content-Disposition as clients write it (RFC 7578 4.2): `name`, then `filename`, then `filename*`, which never comes
+ * without `filename`. Parsers disagree about everything else: cpp-httplib 0.43 splits at `;` and `=` inside quotation
+ * marks, python-multipart 0.0.20 joins `name*0` and `name*1`, and an empty `filename` makes a file for one of them only.
+ * The name of a file may hold `=`, and the backslashes of a path, but none before a quotation mark.
  */
-const PARAMETER = /;[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"([^"]*)"|([!#$%&'*+.^_`|~0-9A-Za-z-]+))[ \t]*/y;
+const DISPOSITION = new RegExp(
+  `^form-data; *name=(?:"([^"\\\\;=\t]*)"|(${TOKEN}))` +
+    `(; *filename=(?:"[^";\t]*[^"\\\\;\t]"|${TOKEN})` +
+    `(?:; *filename\\*=(?:"[Uu][Tt][Ff]-8''[^"\\\\;\t]+"|[Uu][Tt][Ff]-8''${TOKEN}))?)?$`,
+);
+
+/** The types of parts, with a charset that is UTF-8 or, for ASCII, the same. */
+const PART_TYPE = /^[^;]*(?:;[ \t]*charset="?(?:utf-8|(us-ascii|iso-8859-1))"?)?[ \t]*$/i;
+
+/** The values of Content-Transfer-Encoding that encode nothing. Some parsers decode the others (RFC 7578 4.7). */
+const PLAIN_ENCODING = /^(?:7bit|8bit|binary)$/i;
 
 /**
  * Reads the head of a part: its field lines in latin-1, without the empty line at their end. Returns null if parsers
@@ -19,51 +36,45 @@ const PARAMETER = /;[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"([^"]*)"|([!#$%&'*+.
  * client may not use.
  */
 export function parsePartHead(text: string): PartHead | null {
-  let disposition: string | null = null;
+  let disposition: RegExpExecArray | null = null;
+  let isAscii = false;
+  let isPlain = true;
   for (const line of text.split('\r\n')) {
     const [, name, value] = FIELD_LINE.exec(line) ?? [];
     if (name === undefined || value === undefined) return null;
-    if (name.toLowerCase() !== 'content-disposition') continue;
-    if (disposition !== null) return null;
-    disposition = value;
+    switch (name.toLowerCase()) {
+      case 'content-disposition':
+        if (disposition !== null) return null;
+        disposition = DISPOSITION.exec(value);
+        if (disposition === null) return null;
+        break;
+      case 'content-type': {
+        const type = PART_TYPE.exec(value);
+        if (type === null) isPlain = false;
+        else if (type[1] !== undefined) isAscii = true;
+        break;
+      }
+      case 'content-transfer-encoding':
+        if (!PLAIN_ENCODING.test(value)) return null;
+        break;
+    }
   }
-  return disposition === null ? null : parseDisposition(disposition);
+  if (disposition === null) return null;
+  const [, quoted, token, filename] = disposition;
+  const isFile = filename !== undefined;
+  // The type of a file may have parameters of its own, such as `codecs`.
+  return isPlain || isFile ? { name: quoted ?? token ?? '', isFile, isAscii } : null;
 }
 
-/** Reads a Content-Disposition (RFC 7578 4.2). */
-function parseDisposition(value: string): PartHead | null {
-  const type = /^form-data[ \t]*/i.exec(value);
-  if (type === null) return null;
-  const parameters = new Map<string, string>();
-  PARAMETER.lastIndex = type[0].length;
-  while (PARAMETER.lastIndex < value.length) {
-    const [, name, quoted, token] = PARAMETER.exec(value) ?? [];
-    if (name === undefined) return null;
-    const key = name.toLowerCase();
-    if (parameters.has(key) || quoted?.endsWith('\\')) return null;
-    parameters.set(key, quoted ?? token ?? '');
-  }
-  const name = parameters.get('name');
-  // RFC 7578 4.2 forbids `name*`; some parsers read it.
-  if (name === undefined || name.includes('\\') || parameters.has('name*')) return null;
-  return { name, isFile: parameters.has('filename') || parameters.has('filename*') };
-}
+/**
+ * The Content-Type of a form. The boundary is that of RFC 2046 5.1.1, but for `=`, at which cpp-httplib 0.43 cuts it. With
+ * `charset`, Starlette would read the names of the parts in it.
+ */
+const FORM_TYPE =
+  /^multipart\/form-data; *boundary=(?:"([0-9A-Za-z'()+_,./:? -]{0,69}[0-9A-Za-z'()+_,./:?-])"|([0-9A-Za-z'+_.-]{1,70}))$/;
 
-/** RFC 2046 5.1.1. */
-const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
-
-/** The boundary in the Content-Type of a form; null if it is another type, or has no boundary that can be used. */
+/** The boundary in the Content-Type of a form; null if it has anything else, or none that can be used. */
 export function parseBoundary(contentType: string | undefined): string | null {
-  const type = /^multipart\/form-data[ \t]*/i.exec(contentType ?? '');
-  if (contentType === undefined || type === null) return null;
-  let boundary: string | null = null;
-  PARAMETER.lastIndex = type[0].length;
-  while (PARAMETER.lastIndex < contentType.length) {
-    const [, name, quoted, token] = PARAMETER.exec(contentType) ?? [];
-    if (name === undefined) return null;
-    if (name.toLowerCase() !== 'boundary') continue;
-    if (boundary !== null) return null;
-    boundary = quoted ?? token ?? '';
-  }
-  return boundary !== null && BOUNDARY.test(boundary) ? boundary : null;
+  const [, quoted, token] = FORM_TYPE.exec(contentType ?? '') ?? [];
+  return quoted ?? token ?? null;
 }

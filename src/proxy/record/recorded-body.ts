@@ -1,5 +1,5 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { toShownName } from '#otel/encode/shown-name.ts';
+import { toShownName } from '#otel/base';
+import type { RequestRecord } from '#otel/record/registry';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { RequestTextDescription } from '../request/inspection/request-text.ts';
 
@@ -20,7 +20,7 @@ export function fillFromBody(
 ): void {
   if (facts.model !== null) record.model = toShownName(facts.model);
   if (facts.alias !== null) record.model_requested = toShownName(facts.alias.name);
-  setIfName(record, 'previous_response_id', facts.previousResponseId);
+  setIfName(record, 'previous_response_id', facts.previousResponseId ?? undefined);
   setIfName(record, 'reasoning_level', facts.reasoningLevel);
   if (record.conversation_id === undefined) setIfName(record, 'conversation_id', facts.conversation);
   if (facts.maxTokens !== undefined) record.max_tokens = facts.maxTokens;

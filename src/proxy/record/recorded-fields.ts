@@ -1,8 +1,7 @@
-import type { HttpFacts } from '#otel/encode/attributes.ts';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { toShownName } from '#otel/encode/shown-name.ts';
-import type { HttpExchange } from '../../http/client/http-exchange.ts';
-import type { Fields } from '../../http/message/fields.ts';
+import { toShownName } from '#otel/base';
+import type { HttpFacts } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
+import type { Fields, HttpExchange } from '#wire';
 import type { ApiClient } from '../request/api-clients.ts';
 
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
@@ -15,6 +14,8 @@ export interface RecordedFieldsSettings {
   readonly conversation: string;
   /** Whether the tenant header is recorded. With API keys the key decides, but for trusted proxies. */
   readonly trustsTenant: boolean;
+  /** Whether only a client with a key may have a tenant: without one, what its header says is nobody's word. */
+  readonly needsClient: boolean;
   /** Whether the subject of the client's certificate is recorded. */
   readonly clientSubject: boolean;
 }
@@ -29,6 +30,8 @@ export interface RecordedFields {
   readonly clientRequestId: string | undefined;
   readonly host: string | undefined;
   readonly clientSubject: string | undefined;
+  /** Whether `tenant` counts only once the client is known. */
+  readonly needsClient: boolean;
 }
 
 /** Takes the fields out of a request, which can be dropped afterwards. */
@@ -36,27 +39,43 @@ export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsS
   const { fields } = http.head;
   return {
     client: null,
-    tenant: settings.trustsTenant ? fields.get(settings.tenant) : undefined,
-    feature: fields.get(settings.feature),
-    conversation: fields.get(settings.conversation),
-    clientRequestId: fields.get('x-request-id'),
+    tenant: settings.trustsTenant ? onlyValueOf(fields, settings.tenant) : undefined,
+    feature: onlyValueOf(fields, settings.feature),
+    conversation: onlyValueOf(fields, settings.conversation),
+    clientRequestId: onlyValueOf(fields, 'x-request-id'),
     host: fields.get('host'),
     clientSubject: settings.clientSubject ? http.clientSubject : undefined,
+    needsClient: settings.needsClient,
   };
 }
 
-/** The tenant that is recorded of a client's request. */
-export function tenantOf(fields: Fields, client: ApiClient, settings: RecordedFieldsSettings): string {
-  const named = settings.trustsTenant ? toText(fields.get(settings.tenant)) : null;
-  return named ?? toShownName(client.tenant);
+/**
+ * The value of a field that comes once. One that comes twice, of which a proxy may have set only the other, says nothing:
+ * it is not a list.
+ */
+function onlyValueOf(fields: Fields, lowerName: string): string | undefined {
+  const { lowerNames } = fields;
+  const isRepeated = lowerNames.indexOf(lowerName) !== lowerNames.lastIndexOf(lowerName);
+  return isRepeated ? undefined : fields.get(lowerName);
+}
+
+/** The tenant that is recorded of a client's request. `maxChars`: those of a record, by default. */
+export function tenantOf(
+  fields: Fields,
+  client: ApiClient,
+  settings: RecordedFieldsSettings,
+  maxChars?: number,
+): string {
+  const named = settings.trustsTenant ? toText(onlyValueOf(fields, settings.tenant), maxChars) : null;
+  return named ?? toShownName(client.tenant, maxChars);
 }
 
 /** Writes the fields into a record. */
 export function fillFromFields(
   record: RequestRecord,
-  { client, tenant, feature, conversation, clientRequestId, clientSubject }: RecordedFields,
+  { client, tenant, feature, conversation, clientRequestId, clientSubject, needsClient }: RecordedFields,
 ): void {
-  setIfText(record, 'tenant', tenant);
+  if (client !== null || !needsClient) setIfText(record, 'tenant', tenant);
   setIfText(record, 'feature', feature);
   setIfText(record, 'conversation_id', conversation);
   if (client !== null) fillFromClient(record, client);

@@ -1,8 +1,6 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { AttemptSpan } from '#otel/span/attempt-span.ts';
-import type { TraceContextFields } from '#otel/span/incoming-context.ts';
-import type { RequestSpan } from '#otel/span/request-span.ts';
-import type { GpuShare } from '../../replicas/data/gpu-share.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import type { AttemptSpan, RequestSpan, TraceContextFields } from '#otel/span';
+import type { GpuShare } from '#replicas';
 import { type Ending, type Exchange, REPLICA_FAULTS } from '../exchange.ts';
 import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
@@ -10,6 +8,7 @@ import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { RequestTextDescription } from '../request/inspection/request-text.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import { StreamTap } from '../response/stream-tap.ts';
+import { findOpenResponse, type StoringAttempt } from './open-response.ts';
 import { type FormFacts, fillFromBody, fillFromForm } from './recorded-body.ts';
 import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
 import { type TokenEstimate, toTokensWithoutResponse, toUsedTokens } from './used-tokens.ts';
@@ -54,6 +53,10 @@ export class Recording {
   #replica: string | undefined;
   #previousReplica: string | undefined;
   #response: RelayedResponse | null = null;
+  /** Null: no replica goes on with a response after its answer. */
+  #storing: StoringAttempt | null = null;
+  /** The response that goes on; undefined while that is not decided. */
+  #open: { readonly id: string | null } | null | undefined;
   /** When the current wait for a replica began: monotonic; null while there is none. */
   #waitsSinceMs: number | null = null;
   #queuedMs: number | undefined;
@@ -135,6 +138,22 @@ export class Recording {
     });
   }
 
+  /** The replica of the current attempt may go on with the response after its answer. */
+  noteStoring(attempt: StoringAttempt): void {
+    if (this.#state.kind === 'open') this.#storing = attempt;
+  }
+
+  /** The answer is over. Call it before the lease is given back: a response that goes on is counted from here on. */
+  noteOpenResponse(): void {
+    if (this.#storing === null || this.#open !== undefined || this.#state.kind === 'closed') return;
+    const { status, ending } = this.#state.exchange;
+    const { isBackground, handOver } = this.#storing;
+    this.#open = findOpenResponse(this.#response, {
+      ...{ isBackground, isWritten: this.#isWritten, status, ending },
+    });
+    if (this.#open !== null) handOver();
+  }
+
   /** The tokens that the request was admitted with. */
   noteEstimate(estimate: TokenEstimate): void {
     this.#estimate = estimate;
@@ -202,18 +221,28 @@ export class Recording {
     }
   }
 
-  /** Makes the record of a request that is over, and ends its span. Returns the record. */
+  /**
+   * Makes the record of a request that is over, and ends its span. Returns the record. If the replica goes on with the
+   * response, both wait for its end.
+   */
   finish(): RequestRecord {
     const ended = this.#close();
     const record = this.#toRecord(ended);
-    const { host } = this.#fields;
-    this.span.end(record, toHttpFacts(ended.scheme, host));
+    const http = toHttpFacts(ended.scheme, this.#fields.host);
+    if (this.#storing === null || this.#open == null) {
+      this.span.end(record, http);
+    } else {
+      const { id } = this.#open;
+      const chargedTokens = this.usedTokens();
+      this.#storing.follow({ id, record, http, span: this.span.park(), chargedTokens });
+    }
     return record;
   }
 
   #close(): EndedExchange {
     if (this.#state.kind === 'closed') return this.#state.ended;
     const { exchange } = this.#state;
+    this.noteOpenResponse();
     this.#endWait();
     for (const share of this.#gpuShares ?? []) share.end();
     this.finishAttempt();

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
-import type { CountedLimits } from '../../client-limits/admission.ts';
-import type { Fields } from '../../http/message/fields.ts';
-import type { JwtAnswer, JwtClients } from '../../jwt/jwt-clients.ts';
+import type { CountedLimits, JwtAnswer, JwtClients } from '#access';
+import type { Fields } from '#wire';
 
 /** A client that the configuration or a token names: what is recorded of it, and what it may use. */
 export interface ApiClient {

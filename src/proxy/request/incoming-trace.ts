@@ -1,5 +1,5 @@
-import type { IncomingContext } from '#otel/span/incoming-context.ts';
-import type { Fields } from '../../http/message/fields.ts';
+import type { IncomingContext } from '#otel/span';
+import type { Fields } from '#wire';
 
 /** The trace context of a request; undefined if it has none. `isContinued`: whether its trace may go on here. */
 export function readIncomingTrace(fields: Fields, isContinued: boolean): IncomingContext | undefined {

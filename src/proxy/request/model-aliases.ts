@@ -1,4 +1,4 @@
-import type { Span } from '../../json/cursor.ts';
+import type { Span } from '#json';
 
 /** The models that other names stand for, by these names; null: there are none. */
 export type ModelAliases = ReadonlyMap<string, string> | null;

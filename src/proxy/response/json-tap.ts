@@ -1,4 +1,4 @@
-import { MemberScanner } from '../../json/member-scanner.ts';
+import { MemberScanner } from '#json';
 import {
   FinishReasons,
   fillIdentity,
@@ -19,6 +19,11 @@ export class JsonTap {
     this.#scanner = new MemberScanner(reading.endpoint.wantedOfAnswer);
   }
 
+  /** Whether the whole object has come. */
+  get isWhole(): boolean {
+    return this.#scanner.isWhole;
+  }
+
   /** What the engine has reported; nothing before the end of the response. */
   get usage(): UsageFigures {
     const { endpoint, scratch } = this.#reading;
@@ -29,6 +34,14 @@ export class JsonTap {
   get responseId(): string | null {
     const { endpoint, scratch } = this.#reading;
     return toResponseId(endpoint.readAnswer(this.#scanner, scratch.cursor).identity?.id ?? null);
+  }
+
+  /** How the engine says that the response stands. Nothing before the end of the answer. */
+  get state(): 'open' | 'finished' | null {
+    const { endpoint, scratch } = this.#reading;
+    const { isOpen, finished } = endpoint.readAnswer(this.#scanner, scratch.cursor);
+    if (isOpen === true) return 'open';
+    return finished.length > 0 ? 'finished' : null;
   }
 
   /** Takes the next part of the response. Keeps no reference to it. */

@@ -1,7 +1,5 @@
-import { type HttpExchange, isBodiless, type OutgoingHead } from '../../http/client/http-exchange.ts';
-import type { Fields } from '../../http/message/fields.ts';
-import { sizeOf } from '../../http/write-message.ts';
-import type { Fingerprint } from '../../replicas/data/replica.ts';
+import type { Fingerprint } from '#replicas';
+import { type Fields, type HttpExchange, isBodiless, type OutgoingHead, sizeOf } from '#wire';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
@@ -15,6 +13,9 @@ import { UsageTally } from './usage-tally.ts';
 
 /** How long a finishing event may wait for the event after it. */
 const HOLD_MS = 50;
+
+/** The same if without that event it would lack a fingerprint that nothing else has shown. */
+const HOLD_FOR_FINGERPRINT_MS = 1000;
 
 /** How much of an answer with a length is held until its new length is known. */
 const HELD_BYTES = 64 * 1024;
@@ -59,6 +60,8 @@ export class Relay implements RelayedResponse, Sendable {
   /** Null once the id is told, or if nobody wants it. */
   #onResponseId: ((id: string) => void) | null;
   readonly #rewriter: ModelRewriter | null = null;
+  /** Whether only its content, or the end of the connection, says where it ends. */
+  readonly #endsWithConnection: boolean;
   /** The head of an answer whose length will change. It waits for the answer's end, or for its first 64 KiB. */
   #unsent: OutgoingHead | null = null;
   /** When the current read came; 0 until its time is known. */
@@ -97,6 +100,7 @@ export class Relay implements RelayedResponse, Sendable {
         ? head.fieldLines + ownLines
         : withoutRateLimits(head.fieldLines) + ownLines + admission.fieldLines();
     const { status, reason, contentLength } = head;
+    this.#endsWithConnection = head.endsWithConnection;
     const outgoing = { status, reason, fieldLines, contentLength };
     if (modelName !== null && !head.isEncoded && (this.isEventStream || head.isJson)) {
       this.#rewriter = new ModelRewriter(modelName, this.isEventStream);
@@ -159,12 +163,13 @@ export class Relay implements RelayedResponse, Sendable {
 
   /**
    * The replica broke off. An event stream ends with an error event. Any other response ends by destroying the
-   * connection, so that it cannot be mistaken for complete. A break after the end mark is no error.
+   * connection, so that it cannot be mistaken for complete. A break after the end mark is no error, nor is one behind
+   * a whole JSON object that had neither a length nor chunks.
    */
   breakOff(code: FailureCode): void {
     this.#stopHolding();
     const { http } = this.#exchange;
-    if (this.#streamTap?.isDone) {
+    if (this.#streamTap?.isDone || (this.#endsWithConnection && this.#jsonTap?.isWhole)) {
       this.end(null);
       return;
     }
@@ -225,14 +230,17 @@ export class Relay implements RelayedResponse, Sendable {
     this.#stopHolding();
     if (!events.isHolding) return;
     const { heldCount } = events;
-    this.#holdTimer = setTimeout(() => {
-      // After a stall the awaited event may already be in the socket: reads come before immediates.
-      setImmediate(() => {
-        if (!events.isHolding || events.heldCount !== heldCount || this.#last !== null) return;
-        this.#out.push(...events.releaseHeld());
-        this.flush();
-      });
-    }, HOLD_MS);
+    this.#holdTimer = setTimeout(
+      () => {
+        // After a stall the awaited event may already be in the socket: reads come before immediates.
+        setImmediate(() => {
+          if (!events.isHolding || events.heldCount !== heldCount || this.#last !== null) return;
+          this.#out.push(...events.releaseHeld());
+          this.flush();
+        });
+      },
+      events.holdsForFingerprint ? HOLD_FOR_FINGERPRINT_MS : HOLD_MS,
+    );
   }
 
   #stopHolding(): void {

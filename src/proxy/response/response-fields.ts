@@ -1,5 +1,5 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { toShownName } from '#otel/encode/shown-name.ts';
+import { toShownName } from '#otel/base';
+import type { RequestRecord } from '#otel/record/registry';
 import type { FinishedChoice, ResponseIdentity } from './events/stream-chunk.ts';
 import { type UsageFigures, withPromptTokens } from './usage-tally.ts';
 

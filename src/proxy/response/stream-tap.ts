@@ -81,7 +81,11 @@ export class StreamTap {
     if (chunk === null) return;
     if (chunk.kind === 'done') this.#isDone = true;
     if (chunk.hasError) this.#hasError = true;
-    if (chunk.usage !== null) this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex);
+    if (chunk.usage !== null) {
+      const isEnd = chunk.hasEmptyChoices || chunk.finished.length > 0;
+      const isEmptyEnd = isEnd && this.outputCount === 0 && !chunk.hasOutput;
+      this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex, isEmptyEnd);
+    }
     if (chunk.timings !== null) this.#timings = chunk.timings;
     if (chunk.identity !== null) this.#noteIdentity(chunk.identity);
     for (const finished of chunk.finished) this.#finishReasons.add(finished);

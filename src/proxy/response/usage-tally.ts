@@ -60,13 +60,19 @@ export class UsageTally {
     this.#isInParts = settings.endpoint.usageInStream === 'in_parts';
   }
 
-  /** Takes the usage of a chunk that carries choice `index`, or no choice (null). */
-  add(figures: UsageFigures, index: number | null): void {
+  /**
+   * Takes the usage of a chunk that carries choice `index`, or no choice (null).
+   *
+   * @param isEnd whether the chunk ends a stream, or a choice of it, in which nothing was generated: then zeros are figures,
+   *   as of an empty prompt at llama.cpp, unless there were others before
+   */
+  add(figures: UsageFigures, index: number | null, isEnd: boolean): void {
     if (this.#isInParts) {
       this.#totals[0] = { ...this.#totals[0], ...figures };
       return;
     }
-    if (isPlaceholder(figures)) return;
+    const isFirst = this.#totals.length === 0 && this.#byChoice.size === 0;
+    if (isPlaceholder(figures) && !(isEnd && isFirst)) return;
     if (index !== null) {
       if (index < MAX_CHOICES) this.#byChoice.set(index, figures);
     } else if (this.#isTotalPerChoice && this.#totals.length < MAX_CHOICES) {

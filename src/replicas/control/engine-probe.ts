@@ -1,4 +1,4 @@
-import { REASON_TEXTS } from '../reachability.ts';
+import { REASON_TEXTS } from '#replicas/terms';
 import { parseModelList } from './discovery/model-discovery.ts';
 import { type ProbeResult, type ProbeTarget, probe } from './probe.ts';
 

@@ -1,5 +1,4 @@
-import type { Reachability } from '../reachability.ts';
-import { groupByModel, type ModelServer } from '../replicas-by-model.ts';
+import { groupByModel, type ModelServer, type Reachability } from '#replicas/terms';
 
 /** How many replicas serve a model. */
 export interface ModelAvailability {

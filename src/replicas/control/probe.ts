@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { codeOf, type ReachabilityReason, toConnectionReason } from '../reachability.ts';
+import { codeOf, type ReachabilityReason, toConnectionReason } from '#replicas/terms';
 import type { RegisteredReplica } from './registry/registered-replica.ts';
 
 /** What to ask a replica, and which answers are of use. */
@@ -12,6 +12,8 @@ export interface ProbeRequest {
   /** Whether the body of an answer with this status is read. */
   readonly isWanted: (status: number) => boolean;
   readonly maxBytes: number;
+  /** Reads the body of a wanted answer as it comes: then the answer has no text. */
+  readonly onChunk?: (chunk: Buffer) => void;
   /** Whether of a body of more than `maxBytes` the beginning is kept, or nothing. */
   readonly onLongBody: 'truncate' | 'ignore';
 }
@@ -98,7 +100,8 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
     }
     const kept = chunk.subarray(0, restBytes);
     this.#keptBytes += kept.length;
-    this.#chunks.push(kept);
+    if (this.#request.onChunk === undefined) this.#chunks.push(kept);
+    else this.#request.onChunk(kept);
   }
 
   onResponseEnd(): void {

@@ -1,5 +1,5 @@
 import { Pool } from 'undici';
-import type { ReplicaConfig } from '../../config/config.ts';
+import type { ReplicaConfig } from '#config';
 
 /** The path of a replica's url, without a trailing slash; often empty. */
 export function pathPrefixOf(url: string): string {

@@ -1,4 +1,4 @@
-import type { GpuTimeTable } from '../shared/gpu-time-table.ts';
+import type { GpuTimeTable } from '#replicas/shared';
 
 /** Whose GPU time is divided. `gpuCount` may change. */
 interface SharedReplica {

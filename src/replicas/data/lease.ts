@@ -1,4 +1,4 @@
-import type { decideWhyNone } from '../routing/why-none.ts';
+import type { decideWhyNone } from '#replicas/routing';
 import type { GpuShare } from './gpu-share.ts';
 import type { Replica } from './replica.ts';
 

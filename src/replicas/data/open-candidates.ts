@@ -1,4 +1,4 @@
-import type { CandidateSet, Candidates } from '../routing/candidate-set.ts';
+import type { CandidateSet, Candidates } from '#replicas/routing';
 import type { Replica } from './replica.ts';
 
 /** What the choice of a replica depends on, besides the replicas. */

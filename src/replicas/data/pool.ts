@@ -1,12 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PoolSnapshot } from '../pool-snapshot.ts';
-import { groupByModel, listModels, onlyModelOf } from '../replicas-by-model.ts';
-import { POLICIES } from '../routing/policies.ts';
-import { PrefixPopularity } from '../routing/prefix-popularity.ts';
-import { decideWhyNone } from '../routing/why-none.ts';
-import type { HealthSettings } from '../shared/health-table.ts';
-import { CURSORS } from '../shared/shared-state.ts';
-import { isCalledAs, isMadeBy, type StoredResponses } from '../shared/stored-responses.ts';
+import { decideWhyNone, POLICIES, PrefixPopularity } from '#replicas/routing';
+import {
+  CURSORS,
+  type HealthSettings,
+  isCalledAs,
+  mayRead,
+  type ResponseOrigin,
+  type StoredResponses,
+} from '#replicas/shared';
+import {
+  groupByModel,
+  listModels,
+  onlyModelOf,
+  type PoolSnapshot,
+  type ResponseReader,
+} from '#replicas/terms';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
@@ -25,6 +33,14 @@ export interface PoolSettings {
 
 export interface PoolCollaborators extends ReplicaCollaborators {
   readonly storedResponses: StoredResponses;
+}
+
+/** A response that an engine keeps. */
+export interface KnownResponse {
+  /** The replica that has it; null: it is gone. */
+  readonly home: Replica | null;
+  /** Whether the client called the model that made it by this name. */
+  isCalledAs(name: string): boolean;
 }
 
 /** The replicas as one thread serves them. Empty until the first snapshot is applied. */
@@ -113,6 +129,11 @@ export class ReplicaPool {
     return this.#settings.policy === 'prefix_affinity';
   }
 
+  /** Whether a replica that may serve a model may take a member's name in another case for its own. */
+  mayFoldCase(model: string): boolean {
+    return this.#rotationOf(model).mayFoldCase;
+  }
+
   /** The key that stands for the beginning of a request's text. Call it once for each request: it counts them. */
   prefixKeyOf(model: string, prefixHashes: readonly string[]): number | null {
     const { popularity, candidates } = this.#rotationOf(model);
@@ -131,32 +152,21 @@ export class ReplicaPool {
     return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
   }
 
+  /** Notes that the response with this id was made at a replica. Engines that keep responses keep them for themselves. */
+  noteResponse(id: string, { seed }: Replica, origin: Omit<ResponseOrigin, 'seed'>): void {
+    this.#storedResponses.note(id, { seed, ...origin });
+  }
+
   /**
-   * Notes that a model on a replica has made the response with this id, and what the client called the model. Engines
-   * that keep responses keep them for themselves.
+   * The response with this id; null if it is not known, or not the reader's. Without a reader it may be anyone's.
    */
-  noteResponse(id: string, { seed }: Replica, model: string, calledAs: string): void {
-    this.#storedResponses.note(id, seed, model, calledAs);
-  }
-
-  /** The replica that has the response with this id; null if that is not known, or the replica is gone. */
-  homeOf(responseId: string): Replica | null {
-    const response = this.#storedResponses.find(responseId);
-    return response === null ? null : (this.#bySeed.get(response.seed) ?? null);
-  }
-
-  /** Whether one of these models has made the response with this id; false if that is not known. */
-  isMadeByOneOf(models: readonly string[], responseId: string): boolean {
-    const response = this.#storedResponses.find(responseId);
-    return response !== null && models.some((model) => isMadeBy(response, model));
-  }
-
-  /** Which of these names the client used for the model that made the response with this id; null: none, or not known. */
-  calledAs(names: Iterable<string>, responseId: string): string | null {
-    const response = this.#storedResponses.find(responseId);
-    if (response === null) return null;
-    for (const name of names) if (isCalledAs(response, name)) return name;
-    return null;
+  findResponse(id: string, reader: ResponseReader | null): KnownResponse | null {
+    const found = this.#storedResponses.find(id);
+    if (found === null || (reader !== null && !mayRead(found, id, reader))) return null;
+    return {
+      home: this.#bySeed.get(found.seed) ?? null,
+      isCalledAs: (name) => isCalledAs(found, name),
+    };
   }
 
   /**

@@ -1,6 +1,5 @@
-import type { CandidateSet, Candidates } from '../routing/candidate-set.ts';
-import { hasTakenBack } from '../routing/ramp.ts';
-import type { RampTable } from '../shared/ramp-table.ts';
+import type { CandidateSet, Candidates } from '#replicas/routing';
+import { hasTakenBack, type RampTable } from '#replicas/shared';
 import type { OpenCandidates } from './open-candidates.ts';
 import type { Replica } from './replica.ts';
 

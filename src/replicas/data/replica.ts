@@ -1,14 +1,20 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Engine, ReplicaConfig } from '../../config/config.ts';
-import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import { copyToKeep, type SharedReads } from '../../http/upstream/shared-reads.ts';
-import type { UpstreamConnection } from '../../http/upstream/upstream-connection.ts';
-import type { UpstreamConnections } from '../../http/upstream/upstream-connections.ts';
-import type { HealthDecision } from '../health-decision.ts';
-import type { ReplicaSnapshot } from '../pool-snapshot.ts';
-import { type ReachabilityReason, toConnectionReason } from '../reachability.ts';
-import type { SharedState } from '../shared/shared-state.ts';
+import type { Engine, ReplicaConfig } from '#config';
+import type { SharedState } from '#replicas/shared';
+import {
+  type HealthDecision,
+  type ReachabilityReason,
+  type ReplicaSnapshot,
+  toConnectionReason,
+} from '#replicas/terms';
+import {
+  copyToKeep,
+  type DeadlineClock,
+  type SharedReads,
+  type UpstreamConnection,
+  type UpstreamConnections,
+} from '#wire';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { GpuShare } from './gpu-share.ts';
 import { createUpstreamConnections } from './upstream.ts';
@@ -73,6 +79,15 @@ export class Replica {
   /** The engine, which decides details of the wire format; `openai` while it is unknown. */
   get engine(): Engine {
     return this.#snapshot.knowledge.engine ?? 'openai';
+  }
+
+  /**
+   * Whether it may take a member's name in another case for its own, as encoding/json of Go does: Ollama, and engines
+   * that nobody has named and the gateway does not recognise.
+   */
+  get mayFoldCase(): boolean {
+    const isUnrecognised = this.config.engine === 'auto' && this.engine === 'openai';
+    return this.engine === 'ollama' || isUnrecognised;
   }
 
   /** The engine's release, where the wire format depends on it; null while it is unknown. */
@@ -217,6 +232,12 @@ export class Replica {
   begin(): void {
     const { shared, worker } = this.#collaborators;
     shared.beginInflight(worker, this.slot, null);
+  }
+
+  /** It goes on with a response after its answer: the main thread follows it from here on. */
+  handOver(): void {
+    const { shared, worker } = this.#collaborators;
+    shared.handOver(worker, this.slot);
   }
 
   /** Begins a lease's share of its GPU time; null if it has no `gpu_count`. */

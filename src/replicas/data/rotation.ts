@@ -1,8 +1,5 @@
-import { CandidateSet } from '../routing/candidate-set.ts';
-import type { RoutingPolicy } from '../routing/policies.ts';
-import type { PrefixPopularity } from '../routing/prefix-popularity.ts';
-import { roundRobin } from '../routing/round-robin.ts';
-import type { SharedState } from '../shared/shared-state.ts';
+import { CandidateSet, type PrefixPopularity, type RoutingPolicy, roundRobin } from '#replicas/routing';
+import type { SharedState } from '#replicas/shared';
 import { OpenCandidates, type PickContext } from './open-candidates.ts';
 import { findRamping, type RampedCandidates, type Ramping, rampCandidates } from './ramped-candidates.ts';
 import type { Replica } from './replica.ts';
@@ -33,6 +30,8 @@ interface Eligible {
 export class Rotation {
   readonly candidates: readonly Replica[];
   readonly popularity: PrefixPopularity;
+  /** Whether a candidate may take a member's name in another case for its own. */
+  readonly mayFoldCase: boolean;
   readonly #settings: RotationSettings;
   readonly #shared: SharedState;
   /** Derived again when drains or health have changed, so that a pick costs the same however many are drained. */
@@ -41,6 +40,7 @@ export class Rotation {
   constructor(candidates: readonly Replica[], settings: RotationSettings, shared: SharedState) {
     this.candidates = candidates;
     this.popularity = settings.popularity;
+    this.mayFoldCase = candidates.some((candidate) => candidate.mayFoldCase);
     this.#settings = settings;
     this.#shared = shared;
   }

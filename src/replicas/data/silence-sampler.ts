@@ -1,6 +1,5 @@
-import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import type { UpstreamConnections } from '../../http/upstream/upstream-connections.ts';
-import { type SilenceTable, toSampleMs } from '../shared/silence-table.ts';
+import { type SilenceTable, toSampleMs } from '#replicas/shared';
+import type { DeadlineClock, UpstreamConnections } from '#wire';
 
 /** What a sampler reads and writes. */
 export interface SilenceSamplerCollaborators {

@@ -1,9 +1,7 @@
 import { isIP } from 'node:net';
 import { buildConnector } from 'undici';
-import type { ReplicaConfig } from '../../config/config.ts';
-import type { DeadlineClock } from '../../http/deadline-clock.ts';
-import type { SharedReads } from '../../http/upstream/shared-reads.ts';
-import { type Connector, UpstreamConnections } from '../../http/upstream/upstream-connections.ts';
+import type { ReplicaConfig } from '#config';
+import { type Connector, type DeadlineClock, type SharedReads, UpstreamConnections } from '#wire';
 import { type ConnectionTimeouts, toTlsOptions } from './connections.ts';
 
 /** What connections to a replica are made with. */

@@ -1,4 +1,4 @@
-import { isBefore, type WaitTable } from '../shared/wait-table.ts';
+import { isBefore, type WaitTable } from '#replicas/shared';
 import type { Lease, NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
 import type { Rotation } from './rotation.ts';

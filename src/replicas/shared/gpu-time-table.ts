@@ -1,3 +1,4 @@
+import type { SharedTable } from '#shared-memory';
 import {
   addUnrecorded,
   advance,
@@ -10,7 +11,6 @@ import {
   forgetAll,
   type GpuTimeState,
 } from './gpu-time-state.ts';
-import type { SharedTable } from './shared-table.ts';
 
 /** The int32 cells of one state: one cache line. A number in milliseconds is a double, in two cells. */
 const CELL = {

@@ -1,5 +1,5 @@
-import { HEALTH_JUDGES, type HealthJudge } from '../health-decision.ts';
-import type { SharedTable } from './shared-table.ts';
+import { HEALTH_JUDGES, type HealthJudge } from '#replicas/terms';
+import type { SharedTable } from '#shared-memory';
 
 /** One bit for each judge that finds that a replica fails. */
 const FAILING = {

@@ -1,5 +1,5 @@
-import { earnTurn, hasTurn, rampShare, spendTurn } from '../routing/ramp.ts';
-import type { SharedTable } from './shared-table.ts';
+import type { SharedTable } from '#shared-memory';
+import { earnTurn, hasTurn, rampShare, spendTurn } from './ramp.ts';
 
 /** One row for each slot. */
 export const RAMP_COLUMNS = {

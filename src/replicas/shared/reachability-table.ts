@@ -4,8 +4,8 @@ import {
   REACHABILITY_REASONS,
   type ReachabilityState,
   toReachability,
-} from '../reachability.ts';
-import type { SharedTable } from './shared-table.ts';
+} from '#replicas/terms';
+import type { SharedTable } from '#shared-memory';
 
 /** The findings by their index in `finding`; 0: nothing was found out. */
 const FINDINGS: readonly (Finding | null)[] = [null, 'reachable', ...REACHABILITY_REASONS];

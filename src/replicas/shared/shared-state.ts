@@ -1,9 +1,8 @@
+import { createSharedClock, openTables, type SharedTable, sizeOfTables, tryIncrement } from '#shared-memory';
 import { GpuTimeTable, toGpuTimeShapes } from './gpu-time-table.ts';
 import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
 import { RAMP_COLUMNS, type Ramp, RampTable } from './ramp-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
-import { createSharedClock } from './shared-clock.ts';
-import { openTables, type SharedTable, sizeOfTables, tryIncrement } from './shared-table.ts';
 import { SilenceTable, toSilenceShapes } from './silence-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 
@@ -48,6 +47,7 @@ export class SharedState {
   readonly memory: SharedStateMemory;
   readonly #replicas: SharedTable<typeof REPLICA_COLUMNS>;
   readonly #inflightByWorker: Int32Array;
+  readonly #handedOver: Int32Array;
   readonly #cursors: Int32Array;
   readonly #eligibilityVersion: Int32Array;
   readonly health: HealthTable;
@@ -63,6 +63,7 @@ export class SharedState {
     this.memory = memory;
     this.#replicas = tables.replicas;
     this.#inflightByWorker = tables.inflightByWorker.inflight;
+    this.#handedOver = tables.handedOver.count;
     this.#cursors = tables.cursors.index;
     this.#eligibilityVersion = tables.eligibility.version;
     this.health = new HealthTable(tables.health, () => this.#changeEligibility());
@@ -133,6 +134,38 @@ export class SharedState {
     return rest;
   }
 
+  /**
+   * A replica goes on with a response after its answer: a worker counts it before the request ceases to be in flight, and
+   * until the main thread has taken it over.
+   */
+  handOver(worker: number, slot: number): void {
+    Atomics.add(this.#handedOver, rowOf(worker, slot), 1);
+  }
+
+  /** The main thread has taken over one of those. */
+  noteTakenOver(worker: number, slot: number): void {
+    Atomics.sub(this.#handedOver, rowOf(worker, slot), 1);
+  }
+
+  /** How many of a replica the main thread has not taken over yet. */
+  handedOverOf(slot: number): number {
+    let count = 0;
+    for (let worker = 0; worker < this.memory.workerCount; worker++) {
+      count += Atomics.load(this.#handedOver, rowOf(worker, slot));
+    }
+    return count;
+  }
+
+  /** What a worker that ended had counted and not handed over: how many, by slot. */
+  leftOverOf(worker: number): ReadonlyMap<number, number> {
+    const left = new Map<number, number>();
+    for (let slot = 0; slot < MAX_REPLICAS; slot++) {
+      const count = Atomics.load(this.#handedOver, rowOf(worker, slot));
+      if (count > 0) left.set(slot, count);
+    }
+    return left;
+  }
+
   /** Removes the requests of a worker that ended: those in flight and those that wait. */
   clearWorker(worker: number): void {
     for (let slot = 0; slot < MAX_REPLICAS; slot++) {
@@ -155,6 +188,7 @@ export class SharedState {
     Atomics.store(this.#replicas.inflight, slot, 0);
     for (let worker = 0; worker < this.memory.workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, rowOf(worker, slot), 0);
+      Atomics.store(this.#handedOver, rowOf(worker, slot), 0);
     }
   }
 
@@ -192,8 +226,9 @@ function toShapes(workerCount: number) {
     cursors: { rowCount: MAX_CURSORS, columns: { index: 'int32' } },
     /** One row. */
     eligibility: { rowCount: 1, columns: { version: 'int32' } },
-    /** One row for each slot of each worker. */
+    /** These two have one row for each slot of each worker. */
     inflightByWorker: { rowCount: workerCount * MAX_REPLICAS, columns: { inflight: 'int32' } },
+    handedOver: { rowCount: workerCount * MAX_REPLICAS, columns: { count: 'int32' } },
     ...toGpuTimeShapes(workerCount, MAX_REPLICAS),
     ...toSilenceShapes(workerCount, MAX_REPLICAS),
     ...toWaitShapes(workerCount, MAX_REPLICAS),

@@ -1,4 +1,4 @@
-import type { SharedTable } from './shared-table.ts';
+import type { SharedTable } from '#shared-memory';
 
 /** What one thread has seen of a replica, in milliseconds of the clock that all threads share. */
 export interface Silence {

@@ -1,23 +1,16 @@
-import { hash } from 'node:crypto';
-import { createSharedClock } from './shared-clock.ts';
-import { openTables, type SharedTable, sizeOfTables } from './shared-table.ts';
-
-/** A response that an engine keeps, and the replica it is on. */
-export interface StoredResponse {
-  /** The first 128 bits of the SHA-256 of its id, as four words. */
-  readonly digest: readonly [number, number, number, number];
-  /** `Replica.seed` of its replica: the same in every thread and gateway. */
-  readonly seed: number;
-  /** The first 64 bits of the SHA-256 of the name of the model that made it, as two words. */
-  readonly model: readonly [number, number];
-  /** The same of what the client called the model: that name, or an alias. */
-  readonly calledAs: readonly [number, number];
-}
+import { createSharedClock, openTables, type SharedTable, sizeOfTables } from '#shared-memory';
+import {
+  idDigestOf,
+  isSame,
+  type ResponseOrigin,
+  type StoredResponse,
+  toStoredResponse,
+} from './stored-response.ts';
 
 /** How many responses are known at one time. */
 export const MAX_STORED_RESPONSES = 65_536;
 /** Beyond this time since it was made or last asked for, a response counts as unknown. */
-const MAX_AGE_SECONDS = 24 * 60 * 60;
+export const MAX_AGE_SECONDS = 24 * 60 * 60;
 /** A digest decides in which rows a response may be. When they are full, the one that was used longest ago goes. */
 const ROWS_PER_SET = 8;
 const SET_COUNT = MAX_STORED_RESPONSES / ROWS_PER_SET;
@@ -36,6 +29,8 @@ const RESPONSE_COLUMNS = {
   model1: 'int32',
   calledAs0: 'int32',
   calledAs1: 'int32',
+  owner0: 'int32',
+  owner1: 'int32',
   /** Seconds of the clock. */
   usedAt: 'int32',
 } as const;
@@ -56,8 +51,8 @@ export function allocateStoredResponses(): SharedArrayBuffer {
 }
 
 /**
- * Which replica has which response, which model made it, and what the client called the model: what all threads of a
- * gateway know. It is bounded, by count and by age. No thread ever blocks: a row that another thread writes at this
+ * Which replica has which response, which model made it, what the client called the model, and whose it is: what all
+ * threads of a gateway know. It is bounded, by count and by age. No thread ever blocks: a row that another thread writes at this
  * moment counts as one that is not there.
  */
 export class StoredResponses {
@@ -77,48 +72,76 @@ export class StoredResponses {
     this.#nowMs = nowMs;
   }
 
-  /**
-   * Notes that a model on a replica made the response with this id, and tells the main thread. `calledAs`: what the
-   * client called the model.
-   */
-  note(id: string, seed: number, model: string, calledAs = model): void {
-    const response = {
-      digest: digestOf(id),
-      seed,
-      model: nameDigestOf(model),
-      calledAs: nameDigestOf(calledAs),
-    };
-    this.learn(response);
-    this.#tell(response);
+  /** Notes that the response with this id was made so, and tells the main thread. */
+  note(id: string, origin: ResponseOrigin): void {
+    const response = toStoredResponse(id, origin);
+    if (this.learn(response)) this.#tell(response);
   }
 
-  /** Notes a response that another gateway has told. */
-  learn(response: StoredResponse): void {
+  /**
+   * Notes a response that another gateway has told. Returns false, and notes nothing, if one with the same id is known
+   * whose owner is another: clients can choose the ids of their responses, and would take over those of others.
+   *
+   * @param idleSeconds how long ago it was used
+   */
+  learn(response: StoredResponse, idleSeconds = 0): boolean {
+    // If another thread takes the row at this moment, the next choice is another one.
+    for (let tries = 0; tries < ROWS_PER_SET; tries++) {
+      const outcome = this.#write(response, this.#nowSeconds - idleSeconds);
+      if (outcome !== 'busy') return outcome === 'written';
+    }
+    return true;
+  }
+
+  #write(response: StoredResponse, usedAt: number): 'written' | 'refused' | 'busy' {
     const { digest } = response;
-    const row = this.#find(digest) ?? this.#findVictim(digest);
     const rows = this.#rows;
+    const known = this.#find(digest);
+    const row = known ?? this.#findVictim(digest);
     const version = Atomics.load(rows.version, row);
-    const isMine =
-      version % 2 === 0 && Atomics.compareExchange(rows.version, row, version, version + 1) === version;
-    if (!isMine) return;
+    if (version % 2 !== 0) return 'busy';
+    if (known !== null) {
+      const before = readRow(rows, row);
+      if (!this.#holds(row, digest) || Atomics.load(rows.version, row) !== version) return 'busy';
+      if (this.#isCurrent(row) && !isSame(before.owner, response.owner)) return 'refused';
+      if (isSameResponse(before, response)) {
+        // It is not written again, since nobody could read it meanwhile.
+        Atomics.store(rows.usedAt, row, usedAt);
+        return 'written';
+      }
+    }
+    if (Atomics.compareExchange(rows.version, row, version, version + 1) !== version) return 'busy';
     writeRow(rows, row, response);
-    Atomics.store(rows.usedAt, row, this.#nowSeconds);
+    Atomics.store(rows.usedAt, row, usedAt);
     Atomics.store(rows.version, row, nextVersion(version));
+    return 'written';
   }
 
   /** The response with this id; null if it is not known. */
   find(id: string): StoredResponse | null {
-    const digest = digestOf(id);
+    const digest = idDigestOf(id);
     const row = this.#find(digest);
     if (row === null) return null;
     const { version, usedAt } = this.#rows;
     const before = Atomics.load(version, row);
     const found = readRow(this.#rows, row);
-    const now = this.#nowSeconds;
-    const isCurrent = now - Atomics.load(usedAt, row) <= MAX_AGE_SECONDS;
-    if (!isCurrent || !this.#holds(row, digest) || Atomics.load(version, row) !== before) return null;
-    Atomics.store(usedAt, row, now);
+    if (!this.#isCurrent(row) || !this.#holds(row, digest) || Atomics.load(version, row) !== before)
+      return null;
+    Atomics.store(usedAt, row, this.#nowSeconds);
     return found;
+  }
+
+  /** All responses that are known, and how long ago each was used. */
+  entries(): readonly { readonly response: StoredResponse; readonly idleSeconds: number }[] {
+    const { version, usedAt } = this.#rows;
+    const now = this.#nowSeconds;
+    return Array.from(version.keys()).flatMap((row) => {
+      const before = Atomics.load(version, row);
+      const response = readRow(this.#rows, row);
+      const isWhole = before !== 0 && before % 2 === 0 && Atomics.load(version, row) === before;
+      if (!isWhole || !this.#isCurrent(row)) return [];
+      return [{ response, idleSeconds: Math.max(0, now - Atomics.load(usedAt, row)) }];
+    });
   }
 
   /** The responses that were noted since the last call, without those that `MAX_NEWS` others came after. */
@@ -149,6 +172,10 @@ export class StoredResponses {
     return Math.floor(this.#nowMs() / 1000);
   }
 
+  #isCurrent(row: number): boolean {
+    return this.#nowSeconds - Atomics.load(this.#rows.usedAt, row) <= MAX_AGE_SECONDS;
+  }
+
   #tell(response: StoredResponse): void {
     const index = Atomics.add(this.#newsCount, 0, 1);
     const entry = index % MAX_NEWS;
@@ -166,12 +193,16 @@ export class StoredResponses {
 
   #findVictim(digest: StoredResponse['digest']): number {
     const first = firstRowOf(digest);
-    let victim = first;
+    const { version, usedAt } = this.#rows;
+    let victim: number | null = null;
     for (let row = first; row < first + ROWS_PER_SET; row++) {
-      if (Atomics.load(this.#rows.version, row) === 0) return row;
-      if (Atomics.load(this.#rows.usedAt, row) < Atomics.load(this.#rows.usedAt, victim)) victim = row;
+      const rowVersion = Atomics.load(version, row);
+      if (rowVersion === 0) return row;
+      // Being written now, or for ever: its thread may have been killed.
+      if (rowVersion % 2 !== 0) continue;
+      if (victim === null || Atomics.load(usedAt, row) < Atomics.load(usedAt, victim)) victim = row;
     }
-    return victim;
+    return victim ?? first;
   }
 
   /** Whether a row can be read and has this digest. */
@@ -188,31 +219,6 @@ export class StoredResponses {
   }
 }
 
-function digestOf(id: string): StoredResponse['digest'] {
-  const bytes = hash('sha256', id, 'buffer');
-  return [bytes.readInt32BE(0), bytes.readInt32BE(4), bytes.readInt32BE(8), bytes.readInt32BE(12)];
-}
-
-function nameDigestOf(name: string): readonly [number, number] {
-  const bytes = hash('sha256', name, 'buffer');
-  return [bytes.readInt32BE(0), bytes.readInt32BE(4)];
-}
-
-/** Whether the model with this name made a response. */
-export function isMadeBy({ model }: StoredResponse, name: string): boolean {
-  return isDigestOf(model, name);
-}
-
-/** Whether the client called the model that made a response by this name. */
-export function isCalledAs({ calledAs }: StoredResponse, name: string): boolean {
-  return isDigestOf(calledAs, name);
-}
-
-function isDigestOf([first, second]: readonly [number, number], name: string): boolean {
-  const digest = nameDigestOf(name);
-  return digest[0] === first && digest[1] === second;
-}
-
 function firstRowOf([first]: StoredResponse['digest']): number {
   return ((first >>> 0) % SET_COUNT) * ROWS_PER_SET;
 }
@@ -222,7 +228,7 @@ function nextVersion(version: number): number {
   return version >= 2 ** 30 ? 2 : version + 2;
 }
 
-function writeRow(rows: Rows, row: number, { digest, seed, model, calledAs }: StoredResponse): void {
+function writeRow(rows: Rows, row: number, { digest, seed, model, calledAs, owner }: StoredResponse): void {
   Atomics.store(rows.digest0, row, digest[0]);
   Atomics.store(rows.digest1, row, digest[1]);
   Atomics.store(rows.digest2, row, digest[2]);
@@ -232,6 +238,8 @@ function writeRow(rows: Rows, row: number, { digest, seed, model, calledAs }: St
   Atomics.store(rows.model1, row, model[1]);
   Atomics.store(rows.calledAs0, row, calledAs[0]);
   Atomics.store(rows.calledAs1, row, calledAs[1]);
+  Atomics.store(rows.owner0, row, owner[0]);
+  Atomics.store(rows.owner1, row, owner[1]);
 }
 
 function readRow(rows: Rows, row: number): StoredResponse {
@@ -243,5 +251,16 @@ function readRow(rows: Rows, row: number): StoredResponse {
   ] as const;
   const model = [Atomics.load(rows.model0, row), Atomics.load(rows.model1, row)] as const;
   const calledAs = [Atomics.load(rows.calledAs0, row), Atomics.load(rows.calledAs1, row)] as const;
-  return { digest, seed: Atomics.load(rows.seed, row), model, calledAs };
+  const owner = [Atomics.load(rows.owner0, row), Atomics.load(rows.owner1, row)] as const;
+  return { digest, seed: Atomics.load(rows.seed, row), model, calledAs, owner };
+}
+
+function isSameResponse(one: StoredResponse, other: StoredResponse): boolean {
+  return (
+    one.digest.every((word, index) => word === other.digest[index]) &&
+    one.seed === other.seed &&
+    isSame(one.model, other.model) &&
+    isSame(one.calledAs, other.calledAs) &&
+    isSame(one.owner, other.owner)
+  );
 }

@@ -1,4 +1,4 @@
-import { type SharedTable, tryIncrement } from './shared-table.ts';
+import { type SharedTable, tryIncrement } from '#shared-memory';
 
 /** The tables of waiting requests for so many workers and slots. */
 export function toWaitShapes(workerCount: number, slotCount: number) {

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
 import { sendResponse } from '../../../src/admin/listener/send-response.ts';
 import type { ResponseBody } from '../../../src/admin/route.ts';
-import { closeServer, listen } from '../../support/servers/local-server.ts';
 
 const HEADERS = { 'Content-Type': 'text/plain' };
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
 import { ObservationRing } from '../../../src/admin/observations/observation-ring.ts';
 
 const recordOf = (replica: string, members: Partial<RequestRecord> = {}): RequestRecord => ({

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toConfig } from '../../../src/config/config.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
+import { toConfig } from '../../../src/config/effective-config.ts';
 import { loadConfigText, printConfigFile } from '../../../src/config/load.ts';
 
 const SECRET = 'content-of-the-file';

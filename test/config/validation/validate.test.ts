@@ -19,7 +19,7 @@ it('explains some of the unknown keys of a value, and counts the others', () => 
   const problems = problemsOf(`${REPLICA}log:\n${keys}`);
   expect(problems).toHaveLength(21);
   expect(problems[0]).toBe('2: log: 2980 more unknown keys');
-  expect(problems[1]).toBe('3: log.k0: unknown key, expected one of level, requests');
+  expect(problems[1]).toBe('3: log.k0: unknown key, expected one of level, format, requests');
 });
 
 it('explains some of the problems that the parser of YAML finds, and counts the others', () => {
@@ -317,6 +317,27 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'replicas:\n\t- a',
       ['2: not valid YAML: Tabs are not allowed as indentation; indent with spaces'],
     ],
+    ...[
+      ['a key too far right', 'gateway:\n  listen: :1\n\n   admin_listen: :2\n', 4],
+      ['a key of an item too far right', 'replicas:\n  - name: a\n      url: http://a\n', 3],
+      ['a key of an item too far left', 'replicas:\n  - name: a\n   url: http://a\n  - name: b\n', 3],
+      ['an item too far right', 'replicas:\n- name: a\n - name: b\n   url: http://b\n', 3],
+      ['a section too far right', `${REPLICA} state_dir: x\n`, 2],
+    ].map(([title, text, line]): [string, string, string[]] => [
+      `${title}, in one message`,
+      String(text),
+      [
+        `${line}: not valid YAML: wrong indentation: begin the line in the column of the keys or items that it belongs to`,
+      ],
+    ]),
+    [
+      'a URL that goes on to a path of the API',
+      'replicas:\n  - { name: a, url: http://a/v1/chat/completions }\n  - { name: b, url: http://b/proxy/v1/models/ }\n  - { name: c, url: http://c/models }\n',
+      [
+        '2: replicas[0].url: it ends in /v1/chat/completions: give the base URL, without this path of the API',
+        '3: replicas[1].url: it ends in /v1/models: give the base URL, without this path of the API',
+      ],
+    ],
     [
       'two documents',
       `${REPLICA}---\n${REPLICA}`,
@@ -407,7 +428,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'two merge keys',
       `x-a: &a { k: 1 }\n${REPLICA}log:\n  <<: *a\n  <<: *a\n`,
       [
-        '1: log.k: unknown key, expected one of level, requests',
+        '1: log.k: unknown key, expected one of level, format, requests',
         '5: log."<<": duplicate key, expected <<: [*a, *b]',
       ],
     ],

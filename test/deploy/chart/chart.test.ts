@@ -2,12 +2,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { parseConfig } from '../../../src/config/load.ts';
+import { parseConfig } from '#config';
 import { exampleOf, findMistakes, hasTools, lint, parseManifests, render } from './rendered.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (path: string) => readFile(join(ROOT, path), 'utf8');
-const EXAMPLES = ['minimal', 'production', 'fleet', 'pods'];
+const EXAMPLES = ['minimal', 'production', 'fleet', 'pods', 'kustomize'];
+const MINIMAL = ['--values', exampleOf('minimal')];
+const KUSTOMIZE = ['--values', exampleOf('kustomize')];
 
 const namesOf = (text: string) =>
   parseManifests(text)
@@ -53,11 +55,11 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     expect(files.toSorted()).toEqual(EXAMPLES.map((name) => `${name}.yaml`).toSorted());
   });
 
-  test('makes the base of deploy/kubernetes from its own values (scripts/render-kubernetes.sh)', async () => {
+  test('makes the base of deploy/kubernetes from an example (scripts/render-kubernetes.sh)', async () => {
     const [, ...lines] = (await read('deploy/kubernetes/gateway.yaml')).split('\n');
-    expect(lines.join('\n')).toBe(await render());
+    expect(lines.join('\n')).toBe(await render(...KUSTOMIZE));
     expect(parse(await read('deploy/kubernetes/kustomization.yaml')).resources).toEqual(['gateway.yaml']);
-    expect(namesOf(await render())).toEqual([
+    expect(namesOf(await render(...KUSTOMIZE))).toEqual([
       'ConfigMap spangate',
       'NetworkPolicy spangate',
       'PodDisruptionBudget spangate',
@@ -169,15 +171,43 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     expect(parseManifests(text).find(({ kind }) => kind === 'Role')).toMatchObject({
       rules: [{}, { resources: ['pods/status'], resourceNames: ['vllm-0', 'vllm-1'], verbs: ['patch'] }],
     });
-    await expect(render('--set', 'kubernetes.readinessGate.enabled=true')).rejects.toThrow(
+    await expect(render(...MINIMAL, '--set', 'kubernetes.readinessGate.enabled=true')).rejects.toThrow(
       /kubernetes\/enabled/,
     );
   });
 
   test('refuses values that it does not know, and several gateways that share nothing', async () => {
-    await expect(render('--set', 'colour=red')).rejects.toThrow(/additional properties 'colour' not allowed/);
-    await expect(render('--set', 'ingress.enabled=true')).rejects.toThrow(/ingress\/host/);
-    await expect(render('--set', 'replicas=2')).rejects.toThrow(/several gateways need config\.state\.redis/);
+    await expect(render(...MINIMAL, '--set', 'colour=red')).rejects.toThrow(
+      /additional properties 'colour' not allowed/,
+    );
+    await expect(render(...MINIMAL, '--set', 'ingress.enabled=true')).rejects.toThrow(/ingress\/host/);
+    await expect(render(...MINIMAL, '--set', 'replicas=2')).rejects.toThrow(
+      /several gateways need config\.state\.redis/,
+    );
+  });
+
+  test('says what is missing without values', async () => {
+    await expect(render()).rejects.toThrow(/config\.replicas is missing: name your inference servers/);
+  });
+
+  test.each([
+    ['config.limit.body=1MiB', /at '\/config': additional properties 'limit' not allowed/],
+    ['config.timeouts.idle=soon', /at '\/config\/timeouts\/idle': 'soon' does not match/],
+    ['config.log.level=loud', /at '\/config\/log\/level': value must be one of 'fatal'/],
+    [
+      'config.replicas[0].urls=http://a',
+      /at '\/config\/replicas\/0': additional properties 'urls' not allowed/,
+    ],
+    ['config.health.peers=perhaps', /at '\/config\/health\/peers'/],
+  ])('refuses %s, which the gateway would refuse at its start', async (change, message) => {
+    await expect(render(...MINIMAL, '--set', change)).rejects.toThrow(message);
+  });
+
+  test('takes what the gateway replaces at its start', async () => {
+    const variable = (name: string) => `$\{${name}}`;
+    const keys = ['timeouts.idle', 'log.level', 'limits.body'];
+    const changes = keys.flatMap((key) => ['--set', `config.${key}=${variable('VALUE')}`]);
+    expect(await render(...MINIMAL, ...changes)).toContain(`idle: ${variable('VALUE')}`);
   });
 
   test('has the version of the package', async () => {
@@ -192,5 +222,15 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     const files = 'deploy/helm/spangate/files';
     expect(await read(`${files}/alerts.yaml`)).toBe(await read('deploy/alerts.yaml'));
     expect(await read(`${files}/dashboard.json`)).toBe(await read('deploy/grafana/dashboards/spangate.json'));
+  });
+
+  test('carries the schema of the configuration, key by key (npm run generate)', async () => {
+    const { properties } = JSON.parse(await read('deploy/helm/spangate/values.schema.json'));
+    const { properties: own } = JSON.parse(await read('deploy/helm/values.schema.json'));
+    const { properties: keys } = JSON.parse(await read('docs/config.schema.json'));
+    const { config, ...rest } = properties;
+    expect(rest).toEqual(own);
+    expect(Object.keys(config.properties)).toEqual(Object.keys(keys));
+    expect(config.properties.timeouts).toEqual(keys.timeouts);
   });
 });

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { parseConfig } from '../../../src/config/load.ts';
+import { parseConfig } from '#config';
 import { exampleOf, findMistakes, hasTools, type Manifest, parseManifests, render } from './rendered.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../deploy/kubernetes');

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { findFreePort } from '../../support/processes/free-port.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
 import { onlyValueOf, parseDockerfile, toEnvironment } from './dockerfile.ts';
 import { type ContainerOptions, canReplay, type ReplayedImage, replayDockerfile } from './replayed-image.ts';
 
@@ -99,7 +99,7 @@ describe.skipIf(!isPossible)('the image, replayed without Docker', () => {
   // The first test: later ones leave an empty file behind, as a bind mount does.
   test('says in one line that its configuration is missing', async () => {
     expect(await runInside(JSON.parse(onlyValueOf(image.stage, 'ENTRYPOINT')), {})).toEqual({
-      code: 1,
+      code: 2,
       out: '',
       err: `gateway: cannot read the configuration file ${CONFIG}: there is no such file\n`,
     });

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
-import type { StartedGateway } from '../../support/start-gateway.ts';
+import type { StartedGateway } from '#testkit/start-gateway.ts';
 
 const run = promisify(execFile);
 const SENTENCE = 'A gateway stands between clients and replicas and counts what passes. ';

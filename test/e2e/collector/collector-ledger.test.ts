@@ -1,19 +1,19 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { VerifyReport } from '../../../src/verify-ledger/report.ts';
-import { invoke } from '../../commands/invoke.ts';
-import { findFreePort } from '../../support/processes/free-port.ts';
-import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
+import type { VerifyReport } from '#records';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import {
   type RealCollector,
   requireCollector,
   runCollector,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/servers/real-collector.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { invoke } from '../../cli/invoke.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const LEDGER = { interval: '1h' };

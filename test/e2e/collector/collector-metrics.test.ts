@@ -1,12 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
-import {
-  requireCollector,
-  startRealCollector,
-  WITH_COLLECTOR,
-} from '../../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
+import { requireCollector, startRealCollector, WITH_COLLECTOR } from '#testkit/servers/real-collector.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const NAMES = /^(http|gen_ai|gateway|otel|process|nodejs_eventloop_time)_/;
 

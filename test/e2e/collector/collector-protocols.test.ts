@@ -1,17 +1,12 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { expect, test } from 'vitest';
-import { encodeResourceSpans } from '#otel/encode/resource-spans.ts';
-import { createOtlpExporter } from '#otel/export/otlp-exporter.ts';
-import { readOtlpOptions } from '#otel/export/otlp-options.ts';
-import { createQuietLog } from '../../otel/quiet-log.ts';
-import type { CollectedSpan } from '../../support/fake-collector.ts';
-import {
-  requireCollector,
-  startRealCollector,
-  WITH_COLLECTOR,
-} from '../../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { createOtlpExporter, readOtlpOptions } from '#otel/export';
+import { encodeResourceSpans } from '#otel/record';
+import type { CollectedSpan } from '#testkit/fake-collector.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { requireCollector, startRealCollector, WITH_COLLECTOR } from '#testkit/servers/real-collector.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const REQUESTS = 60;

@@ -3,15 +3,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { type CollectedSpan, readSpans, startFakeCollector } from '../../support/fake-collector.ts';
+import { type CollectedSpan, readSpans, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   requireCollector,
   runCollector,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/servers/real-collector.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
 
 const run = promisify(execFile);

@@ -1,17 +1,17 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { ServedRequest } from '../../../src/simulate/settings.ts';
-import type { CollectedSpan } from '../../support/fake-collector.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import type { CollectedSpan } from '#testkit/fake-collector.ts';
 import {
   requireCollector,
   SHIPPED_CONFIG,
   startRealCollector,
   WITH_COLLECTOR,
-} from '../../support/servers/real-collector.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/servers/real-collector.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import type { ServedRequest } from '../../../src/simulate/settings.ts';
 import { type ClientFacts, runConcurrently, sendMixed } from './collector-clients.ts';
 
 const run = promisify(execFile);

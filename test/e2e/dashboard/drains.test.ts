@@ -1,8 +1,8 @@
 import { expect, type TestContext, test } from 'vitest';
-import { makeOverview, makeReplica, type OverviewReplica } from '../../support/dashboard/made-overview.ts';
-import { openScripted } from '../../support/dashboard/open-scripted.ts';
-import { dialogOf, drainButton, rowOf } from '../../support/dashboard/page.ts';
-import { findBarriers, useBrowser } from '../../support/processes/browser.ts';
+import { makeOverview, makeReplica, type OverviewReplica } from '#testkit/dashboard/made-overview.ts';
+import { openScripted } from '#testkit/dashboard/open-scripted.ts';
+import { dialogOf, drainButton, rowOf } from '#testkit/dashboard/page.ts';
+import { findBarriers, useBrowser } from '#testkit/processes/browser.ts';
 
 const openTab = useBrowser();
 

@@ -1,9 +1,9 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import { dialogOf, openSignedIn, pollFast, recordRows } from '../../support/dashboard/page.ts';
-import { startFakeCollector } from '../../support/fake-collector.ts';
-import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
-import { useBrowser } from '../../support/processes/browser.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { dialogOf, openSignedIn, pollFast, recordRows } from '#testkit/dashboard/page.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerJson, startFakeReplica } from '#testkit/fake-replica.ts';
+import { useBrowser } from '#testkit/processes/browser.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 /** The page in front of a real gateway. What only concerns the page is tested with a scripted admin API. */
 

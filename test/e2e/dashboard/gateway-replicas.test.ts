@@ -1,14 +1,14 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import { dialogOf, drainButton, openSignedIn, pollFast, rowOf } from '../../support/dashboard/page.ts';
+import { dialogOf, drainButton, openSignedIn, pollFast, rowOf } from '#testkit/dashboard/page.ts';
 import {
   type FakeReplica,
   refusedUrlBeside,
   startFakeReplica,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { findBarriers, useBrowser } from '../../support/processes/browser.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { findBarriers, useBrowser } from '#testkit/processes/browser.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 /** The page in front of a real gateway. What only concerns the page is tested with a scripted admin API. */
 

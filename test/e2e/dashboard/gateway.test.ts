@@ -1,8 +1,8 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import { drainButton, openSignedIn, pollFast, rowOf, signIn } from '../../support/dashboard/page.ts';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { findBarriers, useBrowser } from '../../support/processes/browser.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { drainButton, openSignedIn, pollFast, rowOf, signIn } from '#testkit/dashboard/page.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { findBarriers, useBrowser } from '#testkit/processes/browser.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 /** The page in front of a real gateway. What only concerns the page is tested with a scripted admin API. */
 

@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { makeOverview, makeTraffic } from '#testkit/dashboard/made-overview.ts';
+import { openScripted } from '#testkit/dashboard/open-scripted.ts';
+import { collectorDown, fiftyReplicas, troubledFleet } from '#testkit/dashboard/scenes.ts';
+import { findBarriers, type OpenTab, useBrowser } from '#testkit/processes/browser.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
-import { makeOverview, makeTraffic } from '../../support/dashboard/made-overview.ts';
-import { openScripted } from '../../support/dashboard/open-scripted.ts';
-import { collectorDown, fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
-import { findBarriers, type OpenTab, useBrowser } from '../../support/processes/browser.ts';
 
 const openTab = useBrowser();
 

@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { makeOverview, makeRecord } from '#testkit/dashboard/made-overview.ts';
+import { openScripted } from '#testkit/dashboard/open-scripted.ts';
+import { dialogOf, recordRows } from '#testkit/dashboard/page.ts';
+import { findBarriers, useBrowser } from '#testkit/processes/browser.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
-import { makeOverview, makeRecord } from '../../support/dashboard/made-overview.ts';
-import { openScripted } from '../../support/dashboard/open-scripted.ts';
-import { dialogOf, recordRows } from '../../support/dashboard/page.ts';
-import { findBarriers, useBrowser } from '../../support/processes/browser.ts';
 
 const openTab = useBrowser();
 

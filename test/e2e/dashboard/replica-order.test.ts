@@ -1,10 +1,10 @@
 import { describe, expect, type TestContext, test } from 'vitest';
+import { makeOverview, makeReplica, makeTraffic } from '#testkit/dashboard/made-overview.ts';
+import { openScripted } from '#testkit/dashboard/open-scripted.ts';
+import { drainButton, replicaNames, rowOf } from '#testkit/dashboard/page.ts';
+import { fiftyReplicas } from '#testkit/dashboard/scenes.ts';
+import { useBrowser } from '#testkit/processes/browser.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
-import { makeOverview, makeReplica, makeTraffic } from '../../support/dashboard/made-overview.ts';
-import { openScripted } from '../../support/dashboard/open-scripted.ts';
-import { drainButton, replicaNames, rowOf } from '../../support/dashboard/page.ts';
-import { fiftyReplicas } from '../../support/dashboard/scenes.ts';
-import { useBrowser } from '../../support/processes/browser.ts';
 
 const openTab = useBrowser();
 

@@ -1,16 +1,16 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 import {
   makeOverview,
   makeReplica,
   makeTraffic,
   NO_TRAFFIC,
   secondsAgo,
-} from '../../support/dashboard/made-overview.ts';
-import { openScripted } from '../../support/dashboard/open-scripted.ts';
-import { replicaNames, rowOf } from '../../support/dashboard/page.ts';
-import { troubledFleet } from '../../support/dashboard/scenes.ts';
-import { useBrowser } from '../../support/processes/browser.ts';
+} from '#testkit/dashboard/made-overview.ts';
+import { openScripted } from '#testkit/dashboard/open-scripted.ts';
+import { replicaNames, rowOf } from '#testkit/dashboard/page.ts';
+import { troubledFleet } from '#testkit/dashboard/scenes.ts';
+import { useBrowser } from '#testkit/processes/browser.ts';
+import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 
 const openTab = useBrowser();
 
@@ -21,7 +21,7 @@ const busy = (name: string, requests: number) =>
   makeReplica({ name, last_minute: makeTraffic({ requests }) });
 
 describe('the state of a replica', () => {
-  test('is a word beside its colour, and what does not answer is first in its group', async (context) => {
+  test('is a word beside its colour, and what does not answer or fails requests is first in its group', async (context) => {
     const { page, complaints } = await openDashboard(context, troubledFleet());
     const states = await page
       .locator('#replicas tr.replica')
@@ -30,7 +30,7 @@ describe('the state of a replica', () => {
       );
     expect(states).toEqual([
       ...['embed-a Unreachable', 'embed-b Serving'],
-      ...['llama-d Draining', 'llama-c Drained', 'llama-a Serving', 'llama-b Serving'],
+      ...['llama-b Serving', 'llama-d Draining', 'llama-c Drained', 'llama-a Serving'],
       ...['qwen-a Loading', 'qwen-b Serving'],
     ]);
     const colourOf = (kind: string) =>

@@ -1,11 +1,11 @@
 import { describe, expect, type TestContext, test } from 'vitest';
+import { makeOverview } from '#testkit/dashboard/made-overview.ts';
+import { openScripted } from '#testkit/dashboard/open-scripted.ts';
+import { openSignedIn, POLL_INTERVAL_MS } from '#testkit/dashboard/page.ts';
+import { fiftyReplicas, troubledFleet } from '#testkit/dashboard/scenes.ts';
+import { startScriptedDashboard, TOKEN } from '#testkit/dashboard/scripted-dashboard.ts';
+import { findBarriers, type OpenTab, useBrowser } from '#testkit/processes/browser.ts';
 import type { Overview } from '../../../src/admin/dashboard/overview.ts';
-import { makeOverview } from '../../support/dashboard/made-overview.ts';
-import { openScripted } from '../../support/dashboard/open-scripted.ts';
-import { openSignedIn, POLL_INTERVAL_MS } from '../../support/dashboard/page.ts';
-import { fiftyReplicas, troubledFleet } from '../../support/dashboard/scenes.ts';
-import { startScriptedDashboard, TOKEN } from '../../support/dashboard/scripted-dashboard.ts';
-import { findBarriers, type OpenTab, useBrowser } from '../../support/processes/browser.ts';
 
 const openTab = useBrowser();
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { answerJson, hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { startRedisServer } from '../../support/servers/redis-server.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startRedisServer } from '#testkit/servers/redis-server.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const USED = {
   id: 'x',
@@ -43,6 +43,32 @@ test('what a client uses of one gateway is charged at the other, and a Redis tha
   await redis.kill();
   expect(await send(second, 10)).toBe(400);
   expect(await send(first, 10)).toBe(400);
+});
+
+test('a request without a record that one gateway relays is charged at the other', async () => {
+  await using redis = await startRedisServer();
+  await using replica = await startFakeReplica();
+  const digest = createHash('sha256').update('key').digest('hex');
+  const clients = [{ name: 'a', key_sha256: digest, requests_per_minute: 100 }];
+  const start = async (name: string) => {
+    const state = { redis: (await redis.openLink()).url };
+    const config = { gateway: { name }, state, clients, pass: ['GET /version'] };
+    return await startGateway({ replicas: [replica], config });
+  };
+  await using first = await start('first');
+  await using second = await start('second');
+  const ask = async ({ url }: typeof first) => {
+    const response = await fetch(`${url}/version`, { headers: { 'x-api-key': 'key' } });
+    await response.text();
+    return response;
+  };
+  const knownTo = async (gateway: typeof first) =>
+    ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: object[] }).gateways.length;
+  await expect.poll(() => knownTo(first)).toBe(2);
+  await expect.poll(() => knownTo(second)).toBe(2);
+  for (let sent = 0; sent < 90; sent++) expect((await ask(first)).status).toBe(200);
+  const left = async () => Number((await ask(second)).headers.get('x-ratelimit-remaining-requests'));
+  await expect.poll(left, { interval: 200 }).toBeLessThan(30);
 });
 
 test('max_inflight is divided between gateways, and returns from one that was killed', async () => {

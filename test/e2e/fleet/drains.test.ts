@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createGate } from '../../support/gates.ts';
+import { createGate } from '#testkit/gates.ts';
 import { chatTo, startFleet } from './start-fleet.ts';
 
 describe.concurrent('two gateways that share a Redis server', () => {

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startGatewayProcess } from '../../../lab/support/gateway-process.ts';
-import { OpenApiDocument } from '../../support/reading/openapi-document.ts';
+import { startGatewayProcess } from '#testkit/programs/gateway-process.ts';
+import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
 import { startFleet, type TestFleet } from './start-fleet.ts';
 
 /** Prepares a gateway that can be killed. Every start uses the same state_dir. */

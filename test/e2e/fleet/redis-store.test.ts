@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
+import { createRedisStore } from '#fleet';
+import { newLogicalTimestamp } from '#replicas/drain-state';
+import { createAuthority } from '#testkit/certificates.ts';
+import { type RedisServer, startRedisServer } from '#testkit/servers/redis-server.ts';
 import type { FleetStore } from '../../../src/fleet/fleet-store.ts';
-import { createRedisStore } from '../../../src/fleet/redis/redis-store.ts';
-import { newLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
-import { createAuthority } from '../../support/certificates.ts';
-import { type RedisServer, startRedisServer } from '../../support/servers/redis-server.ts';
 
 const ID = newLogicalTimestamp('');
 const SNAPSHOT = { id: ID, name: 'gw', revision: 3, members: new Map(), removed: [], drains: new Map() };

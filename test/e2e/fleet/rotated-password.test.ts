@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { startRedisServer } from '../../support/servers/redis-server.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { startRedisServer } from '#testkit/servers/redis-server.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 test('a reload takes another password of Redis, which the next connections use', async () => {
   await using redis = await startRedisServer();

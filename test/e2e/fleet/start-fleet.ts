@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type RedisLink, type RedisServer, startRedisServer } from '../../support/servers/redis-server.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type RedisLink, type RedisServer, startRedisServer } from '#testkit/servers/redis-server.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 /** A replica as a gateway of a fleet shows it. */
 export interface FleetReplicaJson {

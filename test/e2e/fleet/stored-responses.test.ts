@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { answerJson, type FakeReplica } from '../../support/fake-replica.ts';
+import { answerJson, type FakeReplica } from '#testkit/fake-replica.ts';
+import { printMessage } from '../../../src/fleet/responses/response-exchange.ts';
+import { toStoredResponse } from '../../../src/replicas/shared/stored-response.ts';
 import { type FleetGateway, startFleet } from './start-fleet.ts';
 
 const ON = { endpoints: ['responses'] };
@@ -90,6 +92,48 @@ test('a response that one gateway relayed is answered by another for a key that 
     return statuses;
   };
   await expect.poll(askForNew).toEqual([404, 404, 200, 200]);
+});
+
+test('a response that one gateway relayed is its tenant\u2019s at another, which a message cannot change', async () => {
+  await using fleet = await startFleet();
+  keepResponses(fleet.replicas.x);
+  keepResponses(fleet.replicas.y);
+  const clients = ['owner', 'colleague', 'stranger'].map((name) => {
+    return { name, tenant: name === 'stranger' ? 'u' : 't', key_sha256: hash('sha256', name) };
+  });
+  const one = await fleet.start('one', {}, { ...ON, clients });
+  const other = await fleet.start('other', { workers: 2 }, { ...ON, clients });
+  const withKey = (key: string) => ({ headers: { 'x-api-key': key, Connection: 'close' } });
+  const make = async () => {
+    const made = await one.gateway.post('/v1/responses', { model: 'm', input: 'x' }, withKey('owner'));
+    return ((await made.json()) as { id: string }).id;
+  };
+  const statusesOf = async (id: string) => {
+    const statuses = [];
+    for (const key of ['owner', 'colleague', 'stranger']) {
+      const asked = await fetch(`${other.gateway.url}/v1/responses/${id}`, withKey(key));
+      const body = { model: 'm', previous_response_id: id };
+      const continued = await other.gateway.post('/v1/responses', body, withKey(key));
+      statuses.push(asked.status, continued.status);
+    }
+    return statuses;
+  };
+  let id = '';
+  const askForNew = async () => {
+    id = await make();
+    return await statusesOf(id);
+  };
+  await expect.poll(askForNew).toEqual([200, 200, 200, 200, 404, 404]);
+
+  const claim = printMessage([toStoredResponse(id, { seed: 1, model: 'm', tenant: 'u' })]);
+  await fleet.redis.command('publish', '{spangate}:responses', claim);
+  // A response that is told after the claim is known: so the claim has been read.
+  const marker = toStoredResponse('resp_marker', { seed: 1, model: 'm', tenant: 'u' });
+  await fleet.redis.command('publish', '{spangate}:responses', printMessage([marker]));
+  const marked = async () =>
+    (await fetch(`${other.gateway.url}/v1/responses/resp_marker`, withKey('stranger'))).status;
+  await expect.poll(marked).toBe(200);
+  expect(await statusesOf(id)).toEqual([200, 200, 200, 200, 404, 404]);
 });
 
 test('messages of nobody in the fleet do no harm', async () => {

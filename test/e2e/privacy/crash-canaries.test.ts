@@ -2,17 +2,11 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createSearch } from '../../support/canaries/canary.ts';
-import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
-import {
-  answerStream,
-  chatChunk,
-  DONE,
-  type FakeReplica,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { AUDIENCE, makeKey, startIssuer } from '../../support/servers/fake-issuer.ts';
+import { createSearch } from '#testkit/canaries/canary.ts';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerStream, chatChunk, DONE, type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { AUDIENCE, makeKey, startIssuer } from '#testkit/servers/fake-issuer.ts';
 import { noTraces, type Traces, type WatchedGateway, watchGateway } from './watched-gateway.ts';
 
 /** Letters that no word has side by side: 8 of them are enough to know each text by. */

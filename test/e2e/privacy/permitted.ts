@@ -1,5 +1,5 @@
-import { answerStream, DONE, event } from '../../support/fake-replica.ts';
-import { postBytes } from '../../support/raw-http.ts';
+import { answerStream, DONE, event } from '#testkit/fake-replica.ts';
+import { postBytes } from '#testkit/raw-http.ts';
 import type { Traces } from './watched-gateway.ts';
 
 type Place = keyof Traces;

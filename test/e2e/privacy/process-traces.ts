@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RedisServer } from '../../support/servers/redis-server.ts';
+import type { RedisServer } from '#testkit/servers/redis-server.ts';
 
 /** Names and contents of all files below a directory, but for those with these names. Bytes are read as latin-1. */
 export async function readFiles(directory: string, excluded: readonly string[] = []): Promise<string> {

@@ -2,10 +2,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { CANARY } from '#testkit/canaries/canary.ts';
+import { EventLog } from '#testkit/event-log.ts';
+import { runMain, spawnMain, TOKEN, writeConfig } from '#testkit/processes/main-process.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { CANARY } from '../../support/canaries/canary.ts';
-import { EventLog } from '../../support/event-log.ts';
-import { runMain, spawnMain, TOKEN, writeConfig } from '../../support/processes/main-process.ts';
 import { readFiles, readProcessListing } from './process-traces.ts';
 
 /** What a gateway leaves or shows, by the place where somebody would look. Each has all pieces found there so far. */

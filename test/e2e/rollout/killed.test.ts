@@ -4,11 +4,11 @@ import { access, mkdtempDisposable, readFile, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { EventLog } from '../../support/event-log.ts';
-import { answerJson, COMPLETION, startFakeReplica } from '../../support/fake-replica.ts';
-import { COMPILE_CACHE } from '../../support/processes/compile-cache.ts';
-import { type AdminProxy, startAdminProxy } from '../../support/servers/admin-proxy.ts';
-import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { EventLog } from '#testkit/event-log.ts';
+import { answerJson, COMPLETION, startFakeReplica } from '#testkit/fake-replica.ts';
+import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
+import { type AdminProxy, startAdminProxy } from '#testkit/servers/admin-proxy.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
 const ENV = { ...COMPILE_CACHE, PATH: process.env.PATH ?? '', SVC_ADMIN_TOKEN: ADMIN_TOKEN };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { llamacpp } from '../../support/engines/llamacpp.ts';
-import { Cell } from '../../support/engines/matrix.ts';
-import { ollama } from '../../support/engines/ollama.ts';
-import { openai } from '../../support/engines/openai.ts';
-import { vllm } from '../../support/engines/vllm.ts';
+import { llamacpp } from '#testkit/engines/llamacpp.ts';
+import { Cell } from '#testkit/engines/matrix.ts';
+import { ollama } from '#testkit/engines/ollama.ts';
+import { openai } from '#testkit/engines/openai.ts';
+import { vllm } from '#testkit/engines/vllm.ts';
 
 describe('the matrix itself', () => {
   test.for([

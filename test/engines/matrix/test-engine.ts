@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { asksOf, Cell, ENGINES } from '../../support/engines/matrix.ts';
+import { asksOf, Cell, ENGINES } from '#testkit/engines/matrix.ts';
 
 const cuts = fc.array(fc.nat(20_000), { maxLength: 6 });
 

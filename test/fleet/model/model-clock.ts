@@ -1,4 +1,4 @@
-import { nextLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
+import { nextLogicalTimestamp } from '#replicas/drain-state';
 
 /** How far a gateway's clocks are from true time. */
 interface Drift {

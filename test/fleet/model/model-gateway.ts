@@ -1,3 +1,5 @@
+import { type DrainState, NEVER_DRAINED } from '#replicas/drain-state';
+import { NO_BACKGROUND } from '#replicas/terms';
 import {
   drainStatusOf,
   type FleetDrainStatus,
@@ -15,7 +17,6 @@ import { findVanished, isJoined, mayServeAlone } from '../../../src/fleet/rules/
 import { type FleetEvent, reconcile } from '../../../src/fleet/rules/reconcile.ts';
 import { SYNC_INTERVAL_MS } from '../../../src/fleet/timing.ts';
 import type { Heartbeat, Snapshot } from '../../../src/fleet/wire-format.ts';
-import { type DrainState, NEVER_DRAINED } from '../../../src/replicas/control/drains/drains.ts';
 import type { ModelClock } from './model-clock.ts';
 import { type LinkCollaborators, ModelLink } from './model-link.ts';
 import type { ModelStore } from './model-store.ts';
@@ -62,7 +63,7 @@ const FAST_SYNC_MS = 100;
 const CALL_OPEN_MS = 8_000;
 
 /**
- * One gateway of the model: the real reconciliation, and a model of src/fleet/fleet.ts and the workers in which every
+ * One gateway of the model: the real reconciliation, and a model of src/fleet/joined-fleet.ts and the workers in which every
  * step takes time.
  */
 export class ModelGateway {
@@ -119,7 +120,8 @@ export class ModelGateway {
 
   drainStatusOf(replica: string): FleetDrainStatus | null {
     if (this.#process === null) return null;
-    return drainStatusOf(this.#process.state, replica, this.inflightOf(replica), this.#clock.nowMs);
+    const own = { inflight: this.inflightOf(replica), background: NO_BACKGROUND };
+    return drainStatusOf(this.#process.state, replica, own, this.#clock.nowMs);
   }
 
   inflightOf(replica: string): number {

@@ -1,4 +1,4 @@
-import { toRandom } from '../../support/random.ts';
+import { toRandom } from '#testkit/random.ts';
 import { ModelClock } from './model-clock.ts';
 import { ModelGateway } from './model-gateway.ts';
 import type { ModelLink } from './model-link.ts';

@@ -1,8 +1,8 @@
+import { nextLogicalTimestamp } from '#replicas/drain-state';
 import { createFleetState, type FleetState, nextHeartbeat } from '../../../src/fleet/rules/fleet-state.ts';
 import { type FleetEvent, reconcile } from '../../../src/fleet/rules/reconcile.ts';
 import { STABLE_AFTER_MS } from '../../../src/fleet/timing.ts';
 import type { Heartbeat, Snapshot } from '../../../src/fleet/wire-format.ts';
-import { nextLogicalTimestamp } from '../../../src/replicas/control/drains/logical-timestamp.ts';
 
 /** A stamp of this time. */
 export const stampAt = (epochMs: number) => nextLogicalTimestamp('', epochMs, '0123456789ab');

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { allocateStoredResponses, StoredResponses } from '#replicas/shared';
 import type { Channel, ChannelListener } from '../../../src/fleet/redis/redis-channel.ts';
 import {
   parseMessage,
   printMessage,
   ResponseExchange,
 } from '../../../src/fleet/responses/response-exchange.ts';
-import { allocateStoredResponses, StoredResponses } from '../../../src/replicas/shared/stored-responses.ts';
 
 const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const response = fc.record({
@@ -14,6 +14,7 @@ const response = fc.record({
   seed: word,
   model: fc.tuple(word, word),
   calledAs: fc.tuple(word, word),
+  owner: fc.tuple(word, word),
 });
 
 test('a message says what was put into it', () => {
@@ -27,11 +28,16 @@ test('a message says what was put into it', () => {
 test.each([
   '',
   'x',
-  '0'.repeat(71),
-  '0'.repeat(73),
-  'g'.repeat(72),
-  `${'0'.repeat(72)}\n`,
-  '0'.repeat(72 * 257),
+  '2',
+  `2${'0'.repeat(87)}`,
+  `2${'0'.repeat(89)}`,
+  `2${'g'.repeat(88)}`,
+  `2${'0'.repeat(88)}\n`,
+  `2${'0'.repeat(88 * 257)}`,
+  '0'.repeat(88),
+  // As long as nine responses, of gateways that tell no owners.
+  '0'.repeat(72 * 11),
+  `1${'0'.repeat(88)}`,
 ])('a message that no gateway wrote says nothing: %#', (message) => {
   expect(parseMessage(message)).toEqual([]);
 });
@@ -63,14 +69,14 @@ test('what one gateway knows the other learns, while both exchange', async () =>
   const { listeners, messages, one, other } = connect();
   one.exchange.configure(true);
   other.exchange.configure(true);
-  one.table.note('resp_1', 7, 'm');
+  one.table.note('resp_1', { seed: 7, model: 'm' });
   await expect.poll(() => other.table.find('resp_1')).toMatchObject({ seed: 7 });
-  for (let i = 0; i < 300; i++) other.table.note(`resp_${i}`, i, 'm');
+  for (let i = 0; i < 300; i++) other.table.note(`resp_${i}`, { seed: i, model: 'm' });
   await expect.poll(() => one.table.find('resp_299')).toMatchObject({ seed: 299 });
-  expect(messages.map(({ length }) => length / 72)).toEqual([1, 256, 44]);
+  expect(messages.map(({ length }) => (length - 1) / 88)).toEqual([1, 256, 44]);
   other.exchange.configure(false);
   expect(listeners.size).toBe(1);
-  one.table.note('resp_late', 1, 'm');
+  one.table.note('resp_late', { seed: 1, model: 'm' });
   await expect.poll(() => messages.length).toBe(4);
   expect(other.table.find('resp_late')).toBeNull();
   other.exchange.configure(true);

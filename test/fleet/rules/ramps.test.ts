@@ -66,3 +66,27 @@ test('an undrain that waits to be applied is reported at the beginning of its ra
     ]),
   );
 });
+
+test('neither a drained replica nor an undrain without a ramp has a ramp to report or to take over', () => {
+  const drains = new Map([
+    ['drained', { ...undrained(60_000), drained: true }],
+    ['none', undrained()],
+  ]);
+  const ramp = { elapsedMs: 7, durationMs: 60_000 };
+  const applied = new Map(['drained', 'none'].map((name) => [name, stampAt(10)]));
+  expect(toRampReports({ drains, applied }, () => ramp).size).toBe(0);
+  const peers = new Map([peer(OTHER, { drained: ramp, none: ramp })]);
+  expect(rampsOnJoining({ drains, peers }, 50).size).toBe(0);
+});
+
+test('a gateway that joins hears those whose heartbeat is valid, and takes none over from one that tells of none', () => {
+  const drains = new Map([['a', undrained(60_000)]]);
+  const heard = new Map([peer(OTHER, { a: { elapsedMs: 1, durationMs: 60_000 } })]);
+  expect([99, 100].map((nowMs) => rampsOnJoining({ drains, peers: heard }, nowMs).size)).toEqual([1, 0]);
+  const [id, { heartbeat }] = peer(OTHER, {});
+  const { ramps: _, ...older } = heartbeat;
+  const silent = new Map([[id, { snapshot: null, heartbeat: older, validUntilMs: 100 }]]);
+  expect(rampsOnJoining({ drains, peers: silent }, 50)).toEqual(new Map([['a', null]]));
+  const unread = new Map([[id, { snapshot: null, heartbeat: null, validUntilMs: 100 }]]);
+  expect(rampsOnJoining({ drains, peers: unread }, 50).size).toBe(0);
+});

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw } from '../../support/raw-http.ts';
-import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw } from '#testkit/raw-http.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
 const CALLS = [
   'GET /admin/replicas',
@@ -97,9 +97,6 @@ describe('what is not there', () => {
   test.for([
     ['GET /admin/unknown', 'not_found'],
     ['GET /admin/replicas/', 'not_found'],
-    ['POST /admin/replicas', 'not_found'],
-    ['DELETE /admin/replicas/a', 'not_found'],
-    ['GET /admin/replicas/a/drain', 'not_found'],
     ['POST /admin/replicas/a/kill', 'not_found'],
     ['POST /admin/replicas/a/drain/', 'not_found'],
     ['POST /admin/replicas/b/drain', 'replica_not_found'],
@@ -119,6 +116,27 @@ describe('what is not there', () => {
     expect(errorOf(response.body)).toMatchObject({ code, type: 'invalid_request_error' });
     expect(await gateway.replicas()).toMatchObject([{ drained: false }]);
   });
+});
+
+test.for([
+  ['POST /admin/replicas', 'GET, HEAD'],
+  ['DELETE /admin/replicas/a', 'GET, HEAD'],
+  ['GET /admin/replicas/a/drain?wait=1h', 'POST'],
+  ['OPTIONS /admin/stats', 'GET, HEAD'],
+] as const)('%s is a 405 that allows %s, for those with a token', async ([target, allow]) => {
+  await using replica = await startFakeReplica();
+  await using gateway = await startGateway({ replicas: [replica] });
+  const fields = [`Authorization: Bearer ${ADMIN_TOKEN}`, 'Content-Length: 0'];
+  const response = await call(gateway.adminUrl, target, fields);
+  expect(response.status).toBe(405);
+  expect(response.header('allow')).toEqual([allow]);
+  const [method = '', path = ''] = target.split(/[ ?]/);
+  expect(errorOf(response.body)).toMatchObject({
+    code: 'method_not_allowed',
+    message: `\`${path}\` does not take \`${method}\`, but ${allow}.`,
+  });
+  expect((await call(gateway.adminUrl, target, fields.slice(1))).status).toBe(401);
+  expect(await gateway.replicas()).toMatchObject([{ drained: false }]);
 });
 
 describe('a name that no replica has', () => {
@@ -163,18 +181,18 @@ describe('methods', () => {
     expect(head.status).toBe(200);
     expect(await head.text()).toBe('');
     expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(await get.text())));
-    expect((await gateway.admin('/admin/replicas/a/drain', { method: 'HEAD' })).status).toBe(404);
+    expect((await gateway.admin('/admin/replicas/a/drain', { method: 'HEAD' })).status).toBe(405);
     expect(await gateway.replicas()).toMatchObject([{ drained: false }]);
   });
 
-  test('a page of another origin is not let in: OPTIONS has no answer', async () => {
+  test('a page of another origin is not let in: OPTIONS is a method like others', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
     const preflight = ['Origin: http://elsewhere', 'Access-Control-Request-Method: POST'];
 
     expect((await call(gateway.adminUrl, 'OPTIONS /admin/replicas', preflight)).status).toBe(401);
     const response = await call(gateway.adminUrl, 'OPTIONS /admin/replicas', [...preflight, ...withToken]);
-    expect(response.status).toBe(404);
+    expect(response.status).toBe(405);
     expect(response.header('access-control-allow-origin')).toEqual([]);
   });
 });

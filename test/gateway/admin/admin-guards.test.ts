@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { callUnderName } from './call-under-name.ts';
 
 const authorized = { Authorization: `Bearer ${ADMIN_TOKEN}` };

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type FakeReplica, hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { RawConnection } from '../../support/raw-http.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { RawConnection } from '#testkit/raw-http.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const WITH_TOKEN = `Authorization: Bearer ${ADMIN_TOKEN}`;
 const SHORT = { timeouts: { client_headers: '200ms' } };

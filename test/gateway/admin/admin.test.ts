@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 describe('GET /admin/replicas', () => {
   /** What is the same of all replicas that nothing has happened to. */
   const UNTOUCHED = {
     ...{ drained: false, since: null, reason: null, safe_to_stop: false, ramp: null, removing: false },
-    ...{ inflight: 0, max_inflight: null },
+    ...{ inflight: 0, background: 0, background_unknown: 0, max_inflight: null },
     ...{ health: null, health_reasons: [], health_since: null },
     ...{
       reachability: 'reachable',

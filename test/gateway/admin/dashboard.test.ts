@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
+import { RECORD_FIELDS } from '#otel/record/registry';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { overviewSchema } from '../../../src/admin/dashboard/overview.ts';
 import { recordSchema } from '../../../src/admin/record-schema.ts';
 import { toRecordJson } from '../../../src/admin/shown-record.ts';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 const PATHS = /(?:href|src)="([^"]+)"/g;
 
@@ -152,6 +152,17 @@ describe('GET /admin/overview', () => {
     expect(overview.records.map(({ model }) => model)).toEqual(['nobody', 'n', 'm', 'm']);
     expect(overview.last_minute.output_tokens_per_s).toBeGreaterThan(0);
     expect(overview.last_minute.latency_p95_ms).toBeGreaterThan(0);
+  });
+
+  test('has the template of the links to traces that the last reload read', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const template = 'https://traces.example/{trace_id}';
+    gateway.writeConfig({ config: { trace: { url_template: template } } });
+    expect(await (await gateway.reload()).json()).toMatchObject({
+      ...{ changed: ['trace.url_template'], needs_restart: [] },
+    });
+    expect(await getJson(gateway, '/admin/overview')).toMatchObject({ trace_url_template: template });
   });
 
   test('has only the records after the number given', async () => {

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
+import { readAdminTokens } from '#config';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
 
 const TOKEN = 'test-drain-token-0001';
 

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { renderOpenApi } from '../../../scripts/generate/openapi.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { OpenApiDocument } from '../../support/reading/openapi-document.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 import { callUnderName } from './call-under-name.ts';
 
 /** A target; what has to be done first, if anything. */

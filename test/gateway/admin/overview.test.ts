@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Overview, overviewSchema } from '../../../src/admin/dashboard/overview.ts';
 import {
   answerJson,
   type FakeReplica,
@@ -8,8 +7,9 @@ import {
   partial,
   refusedUrlBeside,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { type Overview, overviewSchema } from '../../../src/admin/dashboard/overview.ts';
 
 const readOverview = async (gateway: StartedGateway, after = 0): Promise<Overview> =>
   overviewSchema.parse(await (await gateway.admin(`/admin/overview?after=${after}`)).json());

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../../support/fake-collector.ts';
-import { answerJson, COMPLETION, type Script, startFakeReplica } from '../../support/fake-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerJson, COMPLETION, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const POST = { method: 'POST' };
 const LIST = { object: 'list', data: [{ id: 'm', object: 'model', owned_by: 'x' }] };

@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { readAdminTokens } from '#config';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
-import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
-import { startFakeCollector } from '../../support/fake-collector.ts';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 const READ_TOKEN = 'test-read-token-0001';
 
@@ -65,6 +65,28 @@ describe('a read-only token', () => {
     expect((await call(gateway, 'GET', '/metrics', '')).status).toBe(401);
     expect((await call(gateway, 'POST', '/admin/reload', `${READ_TOKEN}x`)).status).toBe(401);
   });
+});
+
+test('an error names the weakest token that is enough for the call', async () => {
+  const moreTokens = [
+    { name: 'olga', role: 'operator' as const, token: 'test-operator-token' },
+    { name: 'pod', role: 'drainer' as const, token: 'test-drainer-token', replicas: ['b'] },
+  ];
+  await using replica = await startFakeReplica({ name: 'a' });
+  await using gateway = await startGateway({ replicas: [replica], readToken: READ_TOKEN, moreTokens });
+  const named = async (method: string, path: string, token: string) => {
+    const { error } = (await (await call(gateway, method, path, token)).json()) as {
+      error: { message: string };
+    };
+    return error.message.match(/(?<= needs the token in )SVC_[A-Z_]+(?=\.$)/)?.[0];
+  };
+  expect(await named('POST', '/admin/replicas/a/drain', READ_TOKEN)).toBe('SVC_OPERATOR_TOKEN');
+  expect(await named('POST', '/admin/reload', READ_TOKEN)).toBe('SVC_ADMIN_TOKEN');
+  expect(await named('POST', '/admin/reload', 'test-operator-token')).toBe('SVC_ADMIN_TOKEN');
+  expect(await named('GET', '/admin/replicas', 'test-drainer-token')).toBe('SVC_READ_TOKEN');
+  expect(await named('POST', '/admin/replicas/a/drain', 'test-drainer-token')).toBe('SVC_OPERATOR_TOKEN');
+  const unknown = await (await call(gateway, 'GET', '/admin/replicas', 'wrong')).text();
+  expect(unknown).toMatch(/A GET needs no more than the token in SVC_READ_TOKEN/);
 });
 
 describe('an operator token', () => {

@@ -6,9 +6,9 @@ import {
   type FakeReplica,
   partial,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { readCapture } from '../../support/reading/captures.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const REQUEST = { model: 'm', max_tokens: 8, messages: [{ role: 'user' as const, content: 'Hello' }] };
 const ANSWER = {

@@ -1,10 +1,10 @@
 import OpenAI, { APIConnectionError, BadRequestError, InternalServerError, NotFoundError } from 'openai';
 import { expect, onTestFinished, test } from 'vitest';
+import type { EventLog } from '#testkit/event-log.ts';
+import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import type { ServedRequest, SimulatedReplicaSettings } from '../../../src/simulate/settings.ts';
-import type { EventLog } from '../../support/event-log.ts';
-import { hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Tell me about gateways.' }];
 

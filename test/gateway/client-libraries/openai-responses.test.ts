@@ -6,9 +6,9 @@ import {
   partial,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { readCapture } from '../../support/reading/captures.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const REQUEST = { model: 'm', instructions: 'Be brief.', input: 'Hello', max_output_tokens: 8 };
 

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeReplica, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { RawConnection } from '../../support/raw-http.ts';
-import { closeAndCollectTexts } from '../../support/reading/shown-texts.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { RawConnection } from '#testkit/raw-http.ts';
+import { closeAndCollectTexts } from '#testkit/reading/shown-texts.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const digestOf = (key: string) => createHash('sha256').update(key).digest('hex');
 const newKey = () => `sk-${randomBytes(24).toString('base64url')}`;

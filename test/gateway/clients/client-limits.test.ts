@@ -13,9 +13,9 @@ import {
   type Script,
   startFakeReplica,
   usageChunk,
-} from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const keyOf = (name: string) => `key-of-${name}`;
 const clientOf = (name: string, limits: object = {}) => ({
@@ -74,6 +74,10 @@ describe('requests_per_minute', () => {
     expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
     const error = refused as InstanceType<typeof OpenAI.RateLimitError>;
     expect(error).toMatchObject({ status: 429, code: 'rate_limit_exceeded', type: 'requests', param: null });
+    const retryAfter = error.headers?.get('retry-after');
+    expect(error.message).toContain(
+      `The client of the API key has reached its limit of requests per minute (2). There is room again in ${retryAfter} s.`,
+    );
     const told = limitsIn({ headers: error.headers as Headers });
     expect(Object.keys(told).sort()).toEqual([
       'retry-after',

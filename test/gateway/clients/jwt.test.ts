@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { closeAndCollectTexts } from '../../support/reading/shown-texts.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { closeAndCollectTexts } from '#testkit/reading/shown-texts.ts';
 import {
   AUDIENCE,
   type FakeIssuer,
   type IssuerKey,
   makeKey,
   startIssuer,
-} from '../../support/servers/fake-issuer.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/servers/fake-issuer.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const API_KEY = 'sk-of-a-client-0123456789';
 const CLIENTS = [{ name: 'batch', key_sha256: createHash('sha256').update(API_KEY).digest('hex') }];

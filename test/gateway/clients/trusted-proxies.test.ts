@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const KEY = 'sk-of-the-portal-0123456789';
 const CLIENTS = [
@@ -38,7 +38,7 @@ afterAll(async () => {
 /** Sends a request from a local address, and returns its status. */
 async function sendFrom(
   localAddress: string,
-  headers: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string | string[]>>,
   { model = 'm', path = '/v1/chat/completions', method = 'POST', to = gateway } = {},
 ): Promise<number | undefined> {
   const options = { method, localAddress, agent: false as const, headers };
@@ -89,6 +89,21 @@ describe('with API keys, the tenant header of a trusted proxy', () => {
       }
     }
     await to.close();
+  });
+
+  test('that comes twice names nobody: then the tenant is that of the key', async () => {
+    expect(await sendFrom(PROXY, withKey({ 'X-Tenant': ['one', 'two'] }))).toBe(200);
+    expect(await gateway.nextRecord()).toMatchObject({ tenant: 'portal-itself' });
+    await replica.nextRequest();
+  });
+
+  test('is not recorded of a request without a valid key', async () => {
+    for (const key of [{}, { Authorization: 'Bearer sk-of-nobody' }]) {
+      expect(await sendFrom(PROXY, { ...key, 'X-Tenant': 'acme', 'X-Feature': 'own' })).toBe(401);
+      const record = await gateway.nextRecord();
+      expect(record).toMatchObject({ error_type: 'invalid_api_key', feature: 'own' });
+      expect(record).not.toHaveProperty('tenant');
+    }
   });
 
   test('replaces neither the key nor its models', async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { answerJson, COMPLETION, chatChunk, DONE, type FakeReplica } from '../../support/fake-replica.ts';
-import { createStreamGate } from '../../support/gates.ts';
-import { startFakeApiServer } from '../../support/servers/fake-api-server.ts';
-import type { FakePod } from '../../support/servers/fake-pods.ts';
-import { startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+import { answerJson, COMPLETION, chatChunk, DONE, type FakeReplica } from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
+import { startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
+import type { FakePod } from '#testkit/servers/fake-pods.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 import { NO_POLL, namesOf, startPods, startWith, toService, untilNames } from './pods.ts';
 
 test('the ready pods of a Service are replicas under their own names, on their nodes', async () => {

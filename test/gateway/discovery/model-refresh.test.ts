@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type FakeReplica, hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+import { type FakeReplica, hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 const QUICK = { discovery: { models_interval: '100ms' } };
 

@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import type { FakeApiServer } from '../../support/servers/fake-api-server.ts';
-import type { FakePod } from '../../support/servers/fake-pods.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import type { FakeApiServer } from '#testkit/servers/fake-api-server.ts';
+import type { FakePod } from '#testkit/servers/fake-pods.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 /** Nothing is looked up again by itself. */
 export const NO_POLL = { discovery: { dns_interval: '1h', models_interval: '1h' } };

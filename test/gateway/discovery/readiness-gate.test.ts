@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { createAuthority } from '../../support/certificates.ts';
-import { answerJson, type Script, startFakeReplica } from '../../support/fake-replica.ts';
-import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
-import { type FakeApiServer, startFakeApiServer } from '../../support/servers/fake-api-server.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+import { createAuthority } from '#testkit/certificates.ts';
+import { answerJson, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
+import { type FakeApiServer, startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 import { NO_POLL, namesOf, startPods, toService, untilNames } from './pods.ts';
 
 const ANSWERS = 'spangate.dev/answers';

@@ -1,14 +1,14 @@
 import dns from 'node:dns';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { createResolver } from '../../../src/replicas/control/discovery/resolver.ts';
-import { createAuthority } from '../../support/certificates.ts';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { srvRecord, startDnsServer } from '../../support/servers/dns-server.ts';
-import { addresses, createFakeResolver } from '../../support/servers/fake-resolver.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+import { createResolver } from '#replicas/control';
+import { createAuthority } from '#testkit/certificates.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { srvRecord, startDnsServer } from '#testkit/servers/dns-server.ts';
+import { addresses, createFakeResolver } from '#testkit/servers/fake-resolver.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 import { namesOf, startPods } from './pods.ts';
 
 const NAME = 'vllm.llm.svc.test';

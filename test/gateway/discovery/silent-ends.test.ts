@@ -1,7 +1,7 @@
 import { test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { FAULTS, startFaultyServer } from '../../support/servers/faulty-server.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { FAULTS, startFaultyServer } from '#testkit/servers/faulty-server.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 test.concurrent.for(FAULTS)(
   'a replica that $name is asked again, and known when it is well',

@@ -1,11 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { chatChunk, DONE, startFakeReplica } from '../../support/fake-replica.ts';
-import { createStreamGate } from '../../support/gates.ts';
-import { stateAfterKill } from '../../support/processes/state-after-kill.ts';
-import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
-import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { chatChunk, DONE, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
+import { stateAfterKill } from '#testkit/processes/state-after-kill.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 const POST = { method: 'POST' };

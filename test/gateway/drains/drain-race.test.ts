@@ -5,10 +5,11 @@ import { setImmediate } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test } from 'vitest';
-import { createAuthority } from '../../support/certificates.ts';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
-import { type ReplicaAnswer, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { createAuthority } from '#testkit/certificates.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { type ReplicaAnswer, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 async function drain(gateway: StartedGateway, target = 'a/drain'): Promise<ReplicaAnswer> {
   const response = await gateway.admin(`/admin/replicas/${target}`, { method: 'POST' });
@@ -74,6 +75,40 @@ test('a request that was still connecting when the drain came goes to another re
   expect(b.requests).toHaveLength(1);
   expect(await drain(gateway, 'a/drain?wait=1h')).toMatchObject({ inflight: 0, safe_to_stop: true });
   expect(a.requestCount).toBe(0);
+});
+
+test('such a request goes to that replica after all if it is undrained before another one has room', async () => {
+  const a = await startGatedReplica();
+  const gate = createGate();
+  await using b = await startFakeReplica({ name: 'b', script: gate.script });
+  const replicas = [
+    { name: 'a', url: a.url },
+    { name: 'b', url: b.url, max_inflight: 1 },
+  ];
+  await using gateway = await startGateway({ replicas });
+  await a.untilConnectedOnce;
+  await drain(gateway);
+  const first = gateway.chat();
+  await b.untilRequests(1);
+  await drain(gateway, 'a/undrain');
+  const connecting = a.untilConnecting();
+  const second = gateway.chat();
+  await connecting;
+  await drain(gateway);
+  a.openGate();
+  const list = async () => (await gateway.admin('/admin/replicas')).json();
+  await expect.poll(list, { timeout: 30_000 }).toMatchObject({ waiting: 1 });
+
+  await drain(gateway, 'a/undrain');
+  gate.open();
+
+  expect([(await first).status, (await second).status]).toEqual([200, 200]);
+  expect([a.requestCount, b.requests.length]).toEqual([1, 1]);
+  const records = await gateway.waitForRecords(2);
+  expect(records.map(({ replica, attempts }) => [replica, attempts]).toSorted()).toEqual([
+    ['a', 1],
+    ['b', 1],
+  ]);
 });
 
 /** Keeps what is posted to a worker from it, as if it were busy; the function returned lets it have all. */

@@ -1,10 +1,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { hang, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
-import { type ReplicaAnswer, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { hang, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { type ReplicaAnswer, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 interface DrainAnswer {
   readonly replica: ReplicaAnswer;

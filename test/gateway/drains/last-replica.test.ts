@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { invoke } from '../../commands/invoke.ts';
 import {
   answerJson,
   type FakeReplica,
@@ -7,13 +6,14 @@ import {
   type Script,
   startFakeReplica,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
+} from '#testkit/fake-replica.ts';
 import {
   ADMIN_TOKEN,
   type ConfiguredReplica,
   type StartedGateway,
   startGateway,
-} from '../../support/start-gateway.ts';
+} from '#testkit/start-gateway.ts';
+import { invoke } from '../../cli/invoke.ts';
 
 const POST = { method: 'POST' };
 const LOADING = answerJson(

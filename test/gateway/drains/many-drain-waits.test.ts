@@ -1,9 +1,9 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
 const CALLS = 900;
 const MAX_WAITS = 500;
@@ -19,6 +19,7 @@ test('of 900 waits for a drain 500 are answered when it is over and the others a
   await draining.untilRequests(1);
 
   const agent = new Agent({ maxSockets: CALLS });
+  onTestFinished(() => agent.destroy());
   let refusedCount = 0;
   const waits = Array.from({ length: CALLS }, async () => {
     const answer = await drain(gateway.adminUrl, agent);
@@ -40,7 +41,6 @@ test('of 900 waits for a drain 500 are answered when it is over and the others a
   const answers = await Promise.all(waits);
   const safe = answers.filter(({ replica }) => replica?.safe_to_stop === true);
   expect(safe).toHaveLength(MAX_WAITS);
-  agent.destroy();
 });
 
 interface DrainAnswer {

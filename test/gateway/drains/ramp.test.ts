@@ -2,8 +2,8 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const POST = { method: 'POST' };
 

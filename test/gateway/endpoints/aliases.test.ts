@@ -8,10 +8,10 @@ import {
   DONE,
   partial,
   type Script,
-} from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import type { StartGatewayOptions } from '../../support/start-gateway.ts';
-import { type Pair, startPair } from '../../support/start-pair.ts';
+} from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import type { StartGatewayOptions } from '#testkit/start-gateway.ts';
+import { type Pair, startPair } from '#testkit/start-pair.ts';
 
 const ALIASES = { 'gpt-4o': 'm', 'klein "é"': 'org/large' };
 const CHAT = '/v1/chat/completions';

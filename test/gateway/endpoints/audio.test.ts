@@ -15,10 +15,10 @@ import {
   refusedUrlBeside,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection, toChunks } from '../../support/raw-http.ts';
-import { FORM_TYPE, type FormPart, formOf } from '../../support/reading/form.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection, toChunks } from '#testkit/raw-http.ts';
+import { FORM_TYPE, type FormPart, formOf } from '#testkit/reading/form.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PATH = '/v1/audio/transcriptions';
 const FORM_FIELDS = [`Content-Type: ${FORM_TYPE}`];
@@ -259,6 +259,38 @@ describe('a form is refused', () => {
     expect(await gateway.nextRecord()).toMatchObject({ status, error_type: code, endpoint: PATH });
   });
 
+  const named = (disposition: string) =>
+    Buffer.concat([
+      Buffer.from(`--boundary\r\nContent-Disposition: form-data; ${disposition}\r\n\r\nn\r\n`),
+      formOf([MODEL]),
+    ]);
+
+  test.each([
+    [
+      'names in the charset of its type',
+      formOf([{ name: '+AG0-odel', value: 'n' }, MODEL]),
+      'multipart/form-data; charset=utf-7; boundary=boundary',
+    ],
+    ['a name in pieces', named('name="x"; name*0="mod"; name*1="el"'), FORM_TYPE],
+    ['an extended boundary', formOf([MODEL]), `${FORM_TYPE}; boundary*=utf-8''other`],
+    [
+      'a boundary inside quotation marks',
+      formOf([MODEL]),
+      'multipart/form-data; q="; boundary=other; z="; boundary=boundary',
+    ],
+    ['a name inside quotation marks', named('a="; name=model; b="; name="x"'), FORM_TYPE],
+    ['a model after its end', Buffer.concat([formOf([MODEL]), formOf([MODEL])]), FORM_TYPE],
+  ])('before a byte of it is sent, if it has %s', async (_, body, type) => {
+    const requestCount = replica.requests.length;
+    const response = await gateway.post(PATH, body, { headers: { 'Content-Type': type } });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_form' } });
+    const record = await gateway.nextRecord();
+    expect(record).toMatchObject({ error_type: 'invalid_form' });
+    expect(record).not.toHaveProperty('attempts');
+    expect(replica.requests).toHaveLength(requestCount);
+  });
+
   test('if it names no model, or too late, and several are served', async () => {
     const two = await startTwoModels({ limits: { before_model: '32KiB', body: '256KiB' } });
     for (const [parts, status, code] of [
@@ -358,6 +390,25 @@ describe('a replica that refuses the connection', () => {
     expect(await two.nextRecord()).toMatchObject({ status: 502, error_type: 'upstream_failed', attempts: 1 });
     expect(other.requests).toEqual([]);
   });
+});
+
+test('a form that is sent as it comes uses a new connection: if that is reset, the answer is 502 at once', async () => {
+  const body = formOf([MODEL, fileOf(300 * KIB)]);
+  await using other = await startFakeReplica();
+  await using two = await startGateway({ replicas: [other], config: ON });
+  other.answerOnce(answerJson(TEXT));
+  await (await send(two, formOf([MODEL, fileOf(10)]))).text();
+  const first = await other.nextRequest();
+  await two.nextRecord();
+  using client = await RawConnection.open(two.url);
+  const bytes = postBytes(PATH, body, FORM_FIELDS);
+  other.answerOnce(({ reset }) => reset());
+  client.write(bytes.subarray(0, 100 * KIB));
+  const second = await other.nextRequest();
+  expect(second.connection).not.toBe(first.connection);
+  expect(await client.readResponse()).toMatchObject({ status: 502 });
+  expect(await two.nextRecord()).toMatchObject({ status: 502, error_type: 'upstream_failed', attempts: 1 });
+  expect(other.requests).toHaveLength(2);
 });
 
 test('a client that leaves in the middle of its form cancels the request at the replica', async () => {

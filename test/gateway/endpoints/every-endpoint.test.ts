@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type FakeReplica, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { RECORDED_ENDPOINTS } from '../../../src/proxy/endpoints/table.ts';
-import { type FakeReplica, type Script, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
 
 const ENDPOINTS = [
   ...['responses', 'messages', 'rerank', 'score', 'classify', 'pooling', 'tokenize', 'detokenize'],

@@ -8,10 +8,10 @@ import {
   DONE,
   type FakeReplica,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection, toChunks } from '../../support/raw-http.ts';
-import { FORM_TYPE, type FormPart, formOf } from '../../support/reading/form.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection, toChunks } from '#testkit/raw-http.ts';
+import { FORM_TYPE, type FormPart, formOf } from '#testkit/reading/form.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PATH = '/v1/audio/transcriptions';
 const TYPE_LINE = `Content-Type: ${FORM_TYPE}`;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, answerRaw, startFakeReplica } from '../../support/fake-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
-import { startFurtherEndpoints } from '../../support/start-pair.ts';
+import { answerJson, answerRaw, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { startFurtherEndpoints } from '#testkit/start-pair.ts';
 
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { answerStream, type Script } from '../../support/fake-replica.ts';
-import { readCapture } from '../../support/reading/captures.ts';
-import { lastingFactsOf } from '../../support/reading/lasting-facts.ts';
-import { startFurtherEndpoints } from '../../support/start-pair.ts';
+import { answerStream, type Script } from '#testkit/fake-replica.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { lastingFactsOf } from '#testkit/reading/lasting-facts.ts';
+import { startFurtherEndpoints } from '#testkit/start-pair.ts';
 
 const RESPONSES = '/v1/responses';
 const MESSAGES = '/v1/messages';

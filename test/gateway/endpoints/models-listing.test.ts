@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const UNION = { models_listing: 'union' };
 const toModel = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'gateway' });

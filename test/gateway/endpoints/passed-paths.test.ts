@@ -7,9 +7,9 @@ import {
   refusedUrlBeside,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, RawConnection, toChunk } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, RawConnection, toChunk } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PASS = [
   'GET /version',

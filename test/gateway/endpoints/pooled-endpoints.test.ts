@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { answerJson, type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { answerJson, type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const ALL = ['rerank', 'score', 'classify', 'pooling', 'tokenize', 'detokenize'];
 const PREFIX_HASH = { block_chars: 4 };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const CONFIG = { endpoints: ['rerank', 'pooling', 'tokenize'], prefix_hash: { block_chars: 1 } };
 

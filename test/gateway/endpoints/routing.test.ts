@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -64,6 +64,33 @@ describe('what is no proxied endpoint', () => {
     expect(replica.requests).toEqual([]);
     await gateway.close();
     expect(gateway.records).toEqual([]);
+  });
+
+  test('says what was meant: the method with Allow, the near path, the model that was asked for', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    const ask = async (method: string, path: string, body?: string) => {
+      const response = await fetch(gateway.url + path, body === undefined ? { method } : { method, body });
+      const { error } = (await response.json()) as { error: { message: string } };
+      return [response.status, error.message, response.headers.get('allow')];
+    };
+    expect(await ask('GET', '/v1/chat/completions?x=1')).toEqual([
+      404,
+      '`/v1/chat/completions` does not take `GET`, but POST.',
+      'POST',
+    ]);
+    expect(await ask('POST', '/chat/completions', '{"model":"m"}')).toEqual([
+      404,
+      'There is no path `/chat/completions` on this gateway. Did you mean POST /v1/chat/completions?',
+      null,
+    ]);
+    const model = `gpt\u202e\n${'x'.repeat(500)}`;
+    expect(await ask('POST', '/v1/chat/completions', JSON.stringify({ model }))).toEqual([
+      404,
+      `No replica serves the model \`gpt\ufffd\ufffd${'x'.repeat(123)}…\`.`,
+      null,
+    ]);
+    expect(replica.requests).toEqual([]);
   });
 
   test('HEAD is no GET: a 404 without a body', async () => {

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const STATE = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: null };
 

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { parseConfig } from '../../../src/config/load.ts';
+import { parseConfig } from '#config';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { NO_SECRETS } from '../../../src/config/secrets/environment-secrets.ts';
-import { createGateway } from '../../../src/gateway.ts';
-import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
+import { createGateway } from '../../../src/gateway/create-gateway.ts';
 
 test('a start that fails after the workers have begun ends them, and gives state_dir back', async () => {
   const folder = await temporaryFolder();

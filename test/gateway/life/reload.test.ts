@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../../support/fake-collector.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerStream,
   chatChunk,
@@ -8,11 +8,11 @@ import {
   hang,
   startFakeReplica,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
-import { createStreamGate } from '../../support/gates.ts';
-import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+} from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 interface ReloadAnswer {
   readonly changed: readonly string[];

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { readEnvironmentSecrets } from '../../../src/config/secrets/environment-secrets.ts';
-import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { ADMIN_TOKEN, startGateway } from '../../support/start-gateway.ts';
+import { readEnvironmentSecrets } from '#config';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
 let replica: FakeReplica;
 let collector: FakeCollector;

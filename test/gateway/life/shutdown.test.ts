@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { chatChunk, DONE, hang, partial, startFakeReplica } from '../../support/fake-replica.ts';
-import { createStreamGate } from '../../support/gates.ts';
-import { postBytes, RawConnection, type RawResponse } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { chatChunk, DONE, hang, partial, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
+import { postBytes, RawConnection, type RawResponse } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PLAIN = '{"model":"m"}';
 const STREAMED = '{"model":"m","stream":true}';

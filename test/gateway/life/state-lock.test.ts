@@ -6,9 +6,9 @@ import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { runMain, type Serving, serve, spawnMain, TOKEN } from '../../support/processes/main-process.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { runMain, type Serving, serve, spawnMain, TOKEN } from '#testkit/processes/main-process.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const REPLICAS = [{ name: 'a', url: 'http://127.0.0.1:9' }];
 const IN_USE =

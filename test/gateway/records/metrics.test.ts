@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { startFakeCollector } from '../../support/fake-collector.ts';
-import { answerJson, refusedUrlBeside, startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { findFreePort } from '../../support/processes/free-port.ts';
-import { parseSamples, sumBy } from '../../support/reading/prometheus-text.ts';
-import { startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { answerJson, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { findFreePort } from '#testkit/processes/free-port.ts';
+import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
+import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { type CollectedSpan, startFakeCollector } from '../../support/fake-collector.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { type CollectedSpan, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerJson,
   answerStream,
@@ -12,9 +12,9 @@ import {
   type Script,
   startFakeReplica,
   usageChunk,
-} from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = '/v1/chat/completions';
 
@@ -90,6 +90,11 @@ describe('tenant and feature', () => {
     ['without control characters', ['X-Tenant: a\tb'], { tenant: 'ab' }],
     ['at most 256 characters', [`X-Tenant: ${'t'.repeat(300)}`], { tenant: 't'.repeat(256) }],
     ['absent without the header', [], { tenant: undefined, feature: undefined }],
+    [
+      'absent if the header comes twice, also with the same value',
+      ['X-Tenant: one', 'X-Feature: a', 'x-tenant: two', 'X-Feature: a'],
+      { tenant: undefined, feature: undefined },
+    ],
   ] as const)('%s', async ([, fields, expected]) => {
     const { record, span } = await recordOf({ fields });
     for (const [name, value] of Object.entries(expected)) {

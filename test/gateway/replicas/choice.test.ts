@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { refusedUrlBeside, startFakeReplica, startFakeReplicas } from '../../support/fake-replica.ts';
-import { stateAfterKill } from '../../support/processes/state-after-kill.ts';
-import { startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+import { refusedUrlBeside, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
+import { stateAfterKill } from '#testkit/processes/state-after-kill.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 const errorOf = async (response: Response) => ((await response.json()) as { error: unknown }).error;
 
@@ -142,7 +142,7 @@ describe('without a replica to send to', () => {
 
     expect(response.status).toBe(404);
     expect(await errorOf(response)).toEqual({
-      message: expect.not.stringContaining('nobody-has-it'),
+      message: 'No replica serves the model `nobody-has-it`.',
       type: 'invalid_request_error',
       param: 'model',
       code: 'model_not_found',

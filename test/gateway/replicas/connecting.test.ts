@@ -1,19 +1,24 @@
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
-import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../../support/fake-collector.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   hang,
   refusedUrlBeside,
   resetAfterRequest,
   startFakeReplica,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
-import { startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { closeServer, listen } from '#testkit/servers/local-server.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 const errorOf = async (response: Response) => ((await response.json()) as { error: unknown }).error;
+
+const CHAT = '/v1/chat/completions';
 
 describe('a replica that cannot be connected to is skipped for that request', () => {
   test('when it refuses the connection', async () => {
@@ -109,6 +114,21 @@ describe('a connection that breaks before the first byte of a response', () => {
     expect(ids[0]).toEqual(ids[1]);
   });
 
+  test('when it is a reused one that took all of a large body, is repeated with that body', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    await (await gateway.chat()).text();
+    replica.answerOnce(resetAfterRequest);
+
+    const response = await gateway.chat({ messages: [{ role: 'user', content: 'x'.repeat(100 * 1024) }] });
+
+    expect(response.status).toBe(200);
+    const [, first, second] = await Promise.all(replica.requests.map(({ body }) => body));
+    expect(first?.length).toBeGreaterThan(100 * 1024);
+    expect(second?.equals(first ?? Buffer.alloc(0))).toBe(true);
+    expect(replica.requests.map(({ connection }) => connection.ordinal)).toEqual([1, 1, 2]);
+  });
+
   test('when the fresh one is reset too, is a 502: the replica may have begun to work', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
@@ -162,6 +182,20 @@ describe('a connection that breaks before the first byte of a response', () => {
     expect(b?.requests).toEqual([]);
   });
 
+  test('cannot be a reused one for a body of more than 1 MiB, which is not kept for a repeat', async () => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    await (await gateway.chat()).text();
+    replica.answerOnce(resetAfterRequest);
+
+    const response = await gateway.chat({ messages: [{ role: 'user', content: 'x'.repeat(1 << 20) }] });
+
+    expect(response.status).toBe(502);
+    const [, record] = await gateway.waitForRecords(2);
+    expect(record).toMatchObject({ attempts: 1, error_type: 'upstream_failed', status: 502 });
+    expect(replica.requests.map(({ connection }) => connection.ordinal)).toEqual([1, 2]);
+  });
+
   test('in order (FIN) is the same as by a reset', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica] });
@@ -197,6 +231,30 @@ describe('a connection that breaks before the first byte of a response', () => {
     }
     const records = await gateway.waitForRecords(5);
     expect(records.every(({ status }) => status === 200)).toBe(true);
+  });
+
+  test('in the turn in which its request comes costs that not even an attempt', async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((request, response) => {
+      if (request.url === CHAT) sockets.push(request.socket);
+      request.resume();
+      response.end('{}');
+    });
+    const url = `http://127.0.0.1:${await listen(server)}`;
+    onTestFinished(() => closeServer(server));
+    await using gateway = await startGateway({ replicas: [{ name: 'a', url }] });
+    using client = await RawConnection.open(gateway.url);
+    client.write(postBytes(CHAT, '{"model":"m"}'));
+    await client.readResponse();
+
+    // The gateway reads the request first, and then the end of the connection that it has chosen for it.
+    client.write(postBytes(CHAT, '{"model":"m"}'));
+    sockets[0]?.end();
+
+    expect((await client.readResponse()).status).toBe(200);
+    expect(new Set(sockets).size).toBe(2);
+    const records = await gateway.waitForRecords(2);
+    expect(records.map(({ attempts }) => attempts)).toEqual([1, 1]);
   });
 
   test('after the first response byte nothing is repeated', async () => {

@@ -7,10 +7,10 @@ import {
   refusedUrlBeside,
   startFakeReplica,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
-import { createStreamGate } from '../../support/gates.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+} from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 /** Connections refused twice make a replica a failing one; it is not tried again for as long as a test runs. */
 const passive = { passive: true, failures: 2, cool_down: '1h' };

@@ -6,10 +6,10 @@ import {
   refusedUrlBeside,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+} from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 /** As llama.cpp sends it on every path, for as long as it loads its model. */
 const LOADING = '{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}';
@@ -32,6 +32,7 @@ describe('an engine that is loading its model counts as refusing', () => {
     ['a stream', loading, { stream: true }],
     ['a stream that asks for usage', loading, { stream: true, stream_options: { include_usage: true } }],
     ['an answer in pieces', loadingInPieces, {}],
+    ['a large request', loading, { messages: [{ role: 'user', content: 'x'.repeat(100 * 1024) }] }],
   ] as const)('%s goes to another replica', async ([, script, members]) => {
     await using a = await startFakeReplica({ name: 'a', script });
     await using b = await startFakeReplica({ name: 'b' });

@@ -6,9 +6,9 @@ import {
   type ReplicaExchange,
   refusedUrlBeside,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { watchWorkerThreads } from '../../support/processes/worker-threads.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 /** A replica that answers when the test says so, and tells by the header X-Feature who asked. */
 interface HeldReplica extends FakeReplica {
@@ -230,6 +230,36 @@ describe('a wait is bounded', () => {
     expect(record).not.toHaveProperty('attempts');
     expect(replica.requests).toHaveLength(1);
     await replica.answerNext();
+  });
+
+  test('by timeouts.queue also where a request waits twice: the time is for all its waits together', async () => {
+    await using a = await startHeldReplica('a');
+    await using b = await startHeldReplica('b');
+    await using gateway = await startGateway({
+      replicas: [limited(a), { ...limited(b), models: ['m', 'of-b'] }],
+      config: { timeouts: { queue: '2s' }, retry: { statuses: [503] } },
+    });
+    const ask = (feature: string, model: string) =>
+      gateway.chat({ model }, { headers: { 'X-Feature': feature } });
+    const atB = ask('at b', 'of-b');
+    await b.untilRequests(1);
+    const atA = ask('at a', 'm');
+    await a.untilRequests(1);
+    a.answerOnce(answerJson({ error: 'busy' }, { status: 503 }));
+    const twice = ask('twice', 'm');
+    await untilWaiting(gateway, 1);
+    const once = ask('once', 'of-b');
+    await untilWaiting(gateway, 2);
+    await a.answerNext();
+
+    expect([(await twice).status, (await once).status]).toEqual([503, 503]);
+
+    // Who began to wait first is the first to give up.
+    const records = await gateway.waitForRecords(3);
+    expect(records.map(({ feature }) => feature)).toEqual(['at a', 'twice', 'once']);
+    expect(records[1]).toMatchObject({ replica: 'a', attempts: 1 });
+    await b.answerNext();
+    expect([(await atA).status, (await atB).status]).toEqual([200, 200]);
   });
 
   test('by limits.queue: beyond it a request is refused at once, and did not wait', async () => {

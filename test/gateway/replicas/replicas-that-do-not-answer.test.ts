@@ -1,6 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { invoke } from '../../commands/invoke.ts';
-import { createAuthority } from '../../support/certificates.ts';
+import { createAuthority } from '#testkit/certificates.ts';
 import {
   answerJson,
   answerRaw,
@@ -9,8 +8,9 @@ import {
   refusedUrlBeside,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { invoke } from '../../cli/invoke.ts';
 
 const LOADING = answerJson(
   { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } },

@@ -6,9 +6,9 @@ import {
   refusedUrlBeside,
   type Script,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 /** What a replica does: it answers with a status, refuses the connection, or is drained. */
 type Behaviour = 200 | 400 | 429 | 500 | 503 | 'refuses' | 'drained';

@@ -9,11 +9,12 @@ import {
   type Script,
   startFakeReplica,
   startFakeReplicas,
-} from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+} from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { FORM_TYPE, formOf } from '#testkit/reading/form.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 const CHAT = '/v1/chat/completions';
 const RETRY = { retry: { statuses: [503], attempts: 1 } };
@@ -215,6 +216,31 @@ describe('when no other replica takes the request, the client gets the last answ
   });
 });
 
+test('a replica that was drained while it refused is not asked again, although it is undrained meanwhile', async () => {
+  const [refusing, busy] = [createGate(refuse('a')), createGate()];
+  await using a = await startFakeReplica({ name: 'a', script: refusing.script });
+  await using b = await startFakeReplica({ name: 'b', script: busy.script });
+  await using gateway = await startGateway({
+    replicas: [a, { name: 'b', url: b.url, models: ['m', 'of-b'], max_inflight: 1 }],
+    config: RETRY,
+  });
+  const admin = async (path: string, method = 'GET') =>
+    (await gateway.admin(`/admin/replicas${path}`, { method })).json();
+  const atB = gateway.chat({ model: 'of-b' });
+  await b.untilRequests(1);
+  const response = gateway.chat();
+  await a.untilRequests(1);
+  await admin('/a/drain', 'POST');
+  refusing.open();
+  await expect.poll(() => admin('')).toMatchObject({ waiting: 1 });
+
+  await admin('/a/undrain', 'POST');
+  busy.open();
+
+  expect([(await atB).status, (await response).status]).toEqual([200, 200]);
+  expect([a.requests.length, b.requests.length]).toEqual([1, 2]);
+});
+
 test('an answer that breaks off makes way for another replica', async () => {
   await using replicas = await startFakeReplicas('a', 'b');
   replicas[0].answer(async (exchange) => {
@@ -264,6 +290,28 @@ describe('relayed at once, without another replica being asked', () => {
   test('a status that is not in the list', () => expectFirst(429, RETRY));
   test('a status of 400', () => expectFirst(400, RETRY));
   test('a large answer', () => expectFirst(503, RETRY, `{"error":"${'x'.repeat(200_000)}"}`));
+
+  test.each(['a form', 'a request of `pass`'])(
+    '%s whose body went on as it came: it is gone',
+    async (kind) => {
+      await using replicas = await startFakeReplicas('a', 'b');
+      replicas[0].answer(refuse('a'));
+      const config = { ...RETRY, endpoints: ['audio/transcriptions'], pass: ['OPTIONS /v1/files'] };
+      await using gateway = await startGateway({ replicas, config });
+      const file = { name: 'file', value: Buffer.alloc(300 * 1024), filename: 'a.wav' };
+      const form = formOf([{ name: 'model', value: 'm' }, file]);
+      const [path, method] =
+        kind === 'a form' ? ['/v1/audio/transcriptions', 'POST'] : ['/v1/files', 'OPTIONS'];
+      const request = postBytes(path, form, [`Content-Type: ${FORM_TYPE}`]).toString('latin1');
+
+      const response = await exchangeRaw(gateway.url, Buffer.from(request.replace('POST', method), 'latin1'));
+
+      expect(response.status).toBe(503);
+      expect(response.body.toString()).toBe(refusal('a'));
+      expect((await (await replicas[0].nextRequest()).body).equals(form)).toBe(true);
+      expect(replicas[1].requests).toEqual([]);
+    },
+  );
 
   test('a request of `pass` that may change something', async () => {
     await using replicas = await startFakeReplicas('a', 'b');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { hang, startFakeReplicas } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { turnsOf } from '../../support/turns.ts';
+import { hang, startFakeReplicas } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { turnsOf } from '#testkit/turns.ts';
 
 const toLeast = { routing: { policy: 'least_inflight' } };
 /** Blocks of 16 characters, so that short texts have prefixes. */

@@ -7,9 +7,9 @@ import {
   type FakeReplica,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { createGate, createStreamGate } from '../../support/gates.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { createGate, createStreamGate } from '#testkit/gates.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const RESPONSES = '/v1/responses';
 
@@ -191,7 +191,7 @@ describe('a request about a response, of a client that may use some models only,
     endpoints: ['responses'],
     aliases: ALIASES,
     clients: clients.map(([name, models]) => ({
-      ...{ name, tenant: name, key_sha256: hash('sha256', name) },
+      ...{ name, tenant: 't', key_sha256: hash('sha256', name) },
       ...(models === undefined ? {} : { models }),
     })),
   };

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { answerJson, startFakeReplica } from '../../support/fake-replica.ts';
-import { temporaryFolder } from '../../support/processes/temporary-folder.ts';
-import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, startFakeReplica } from '#testkit/fake-replica.ts';
+import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const run = promisify(execFile);
 

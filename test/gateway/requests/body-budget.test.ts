@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = '/v1/chat/completions';
 const LARGE = JSON.stringify({ model: 'large', pad: 'x'.repeat(1024 * 1024) });

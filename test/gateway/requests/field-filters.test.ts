@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, answerRaw, type ReceivedRequest, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, type RawResponse, valuesOf } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, answerRaw, type ReceivedRequest, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, type RawResponse, valuesOf } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const BODY = '{"model":"m"}';
 

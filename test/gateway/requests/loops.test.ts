@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const NOWHERE = [{ name: 'a', url: 'http://127.0.0.1:9' }];
 const LOOP_ERROR = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type ReceivedRequest, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { type ReceivedRequest, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const BODY = '{"model":"m"}';
 

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection, toChunk } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection, toChunk } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const MIB = 1024 * 1024;
 

@@ -6,10 +6,10 @@ import {
   refusedUrlBeside,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { createStreamGate } from '../../support/gates.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const PLAIN = '{"model":"m"}';
 const STREAMED = '{"model":"m","stream":true}';

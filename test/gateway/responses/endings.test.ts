@@ -9,9 +9,9 @@ import {
   type Script,
   startFakeReplica,
   usageChunk,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection, type RawResponse } from '../../support/raw-http.ts';
-import { type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection, type RawResponse } from '#testkit/raw-http.ts';
+import { type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const PLAIN = '{"model":"m"}';
 const STREAMED = '{"model":"m","stream":true}';

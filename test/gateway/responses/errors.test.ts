@@ -5,9 +5,9 @@ import {
   resetAfterRequest,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, RawConnection, type RawResponse } from '../../support/raw-http.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, RawConnection, type RawResponse } from '#testkit/raw-http.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = '/v1/chat/completions';
 const GOOD = '{"model":"m"}';
@@ -198,7 +198,7 @@ describe('errors of our own', () => {
     expect(response.header('retry-after')).toEqual(retryAfter === undefined ? [] : [retryAfter]);
     const type = status < 500 ? 'invalid_request_error' : 'server_error';
     expect(JSON.parse(response.body.toString())).toEqual({
-      error: { message: expect.stringMatching(/^[A-Z][A-Za-z/ ,-]+\.$/), type, param, code },
+      error: { message: expect.stringMatching(/^[A-Z][A-Za-z/ ,`-]+\.$/), type, param, code },
     });
 
     const record = await gateway.nextRecord();

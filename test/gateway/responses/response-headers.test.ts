@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, answerRaw, answerStream, DONE, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, type RawResponse } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerJson, answerRaw, answerStream, DONE, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, type RawResponse } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const BODY = '{"model":"m"}';
 

@@ -1,16 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  answerStream,
-  chatChunk,
-  DONE,
-  event,
-  startFakeReplica,
-  usageChunk,
-} from '../../support/fake-replica.ts';
-import { readCapture } from '../../support/reading/captures.ts';
-import { lastingFactsOf } from '../../support/reading/lasting-facts.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerStream, chatChunk, DONE, event, startFakeReplica, usageChunk } from '#testkit/fake-replica.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { lastingFactsOf } from '#testkit/reading/lasting-facts.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 /** Streams with everything that is awkward to cut: long characters, mixed line ends, comments, usage twice. */
 const streams: readonly (readonly [name: string, engine: string, bytes: Buffer])[] = [

@@ -7,9 +7,9 @@ import {
   type ReplicaExchange,
   startFakeReplica,
   usageChunk,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const STREAMED = '{"model":"m","stream":true}';
 /** The client asks for usage itself, so that nothing is injected and nothing held. */

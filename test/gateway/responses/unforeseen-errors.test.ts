@@ -1,14 +1,17 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { Socket } from 'node:net';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   answerJson,
   COMPLETION,
+  chatChunk,
+  partial,
   refusedUrlBeside,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { type WorkerThreads, watchWorkerThreads } from '../../support/processes/worker-threads.ts';
-import { exchangeRaw, postBytes, RawConnection, type RawResponse } from '../../support/raw-http.ts';
-import { type StartedGateway, type StartGatewayOptions, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { type WorkerThreads, watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { exchangeRaw, postBytes, RawConnection, type RawResponse } from '#testkit/raw-http.ts';
+import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
 const ERROR_LEVEL = 50;
@@ -146,4 +149,29 @@ describe('a log that throws', () => {
     expect(errorsIn(gateway)).not.toEqual([]);
     expect(gateway.logLines.join('\n')).not.toContain(SECRET);
   });
+});
+
+test('an unforeseen error at the end of a stream that broke off closes its connection, and frees the replica', async () => {
+  const script = partial('text/event-stream', [chatChunk('Hel')], 'reset');
+  await using replica = await startFakeReplica({ script });
+  await using gateway = await startGateway({ replicas: [replica] });
+  const { write } = Socket.prototype;
+  const spy = vi.spyOn(Socket.prototype, 'write').mockImplementation(function (this: Socket, ...args) {
+    if (String(args[0]).includes('upstream_failed')) throw new Error(SECRET);
+    return write.apply(this, args as Parameters<typeof write>);
+  });
+  onTestFinished(() => spy.mockRestore());
+  using client = await RawConnection.open(gateway.url);
+  client.write(postBytes('/v1/chat/completions', '{"model":"m","stream":true}'));
+
+  expect((await client.readResponse()).isComplete).toBe(false);
+
+  expect(await gateway.nextRecord()).toMatchObject({
+    status: 200,
+    error_type: 'upstream_failed',
+    truncated: true,
+  });
+  expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
+  expect(errorsIn(gateway)).toHaveLength(1);
+  expect(gateway.logLines.join('\n')).not.toContain(SECRET);
 });

@@ -8,10 +8,10 @@ import {
   hang,
   startFakeReplica,
   usageChunk,
-} from '../../support/fake-replica.ts';
-import { readCapture } from '../../support/reading/captures.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
-import { startPair } from '../../support/start-pair.ts';
+} from '#testkit/fake-replica.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { startPair } from '#testkit/start-pair.ts';
 
 const CHAT = '/v1/chat/completions';
 
@@ -331,10 +331,13 @@ describe('a replica that refuses stream_options', () => {
     { status: 400 },
   );
 
-  test('gets the request again with the bytes of the client, and never again with ours', async () => {
+  test.each([
+    ['small', ''],
+    ['large', 'x'.repeat(100 * 1024)],
+  ])('gets a %s request again with the bytes of the client, and never again with ours', async (_, user) => {
     const pair = await started();
     const { replica, gateway } = pair;
-    const body = '{"model":"m","stream":true}';
+    const body = `{"model":"m","stream":true,"user":"${user}"}`;
     replica.answerOnce(refusal);
     replica.answer(answerStream([chatChunk('x'), DONE]));
 

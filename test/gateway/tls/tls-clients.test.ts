@@ -12,9 +12,9 @@ import {
   type IssuedCertificate,
   type TestAuthority,
   type TestIssuer,
-} from '../../support/certificates.ts';
-import { type StartedSimulation, startSimulatedReplica } from '../../support/simulated-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/certificates.ts';
+import { type StartedSimulation, startSimulatedReplica } from '#testkit/simulated-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 let folder: string;
 let authority: TestAuthority;

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls, TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAuthority, type TestAuthority } from '../../support/certificates.ts';
-import { type FakeReplica, hang, startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createAuthority, type TestAuthority } from '#testkit/certificates.ts';
+import { type FakeReplica, hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const LIMIT = 4;
 const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
@@ -46,8 +46,14 @@ const openTls = (to = gateway) => RawConnection.open(to.url, { ca: authority.ca.
 
 /** A TCP connection, without TLS. */
 async function openTcp(to = gateway): Promise<Socket> {
-  const { hostname: host, port } = new URL(to.url);
+  return await openTcpAt(to.url);
+}
+
+/** A TCP connection to the port of a url, until the test is over. */
+async function openTcpAt(url: string): Promise<Socket> {
+  const { hostname: host, port } = new URL(url);
   const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
   await once(socket, 'connect');
   return socket;
 }
@@ -128,6 +134,30 @@ describe('without waiting for a time-out, a listener with TLS ends, and does not
   );
 });
 
+test.each(['gateway', 'admin'] as const)(
+  'plain HTTP to the %s listener gets 400 in plain text, and the log has the client',
+  async (listener) => {
+    const { certPath: cert, keyPath: key } = await authority.issue('server');
+    await using logging = await startGateway({
+      replicas: [replica],
+      config: { gateway: { tls: { cert, key }, admin_tls: { cert, key } } },
+    });
+    const to = listener === 'gateway' ? logging.url : logging.adminUrl;
+    using client = await RawConnection.open(to);
+    client.write(CHAT);
+    const answer = await client.readResponse();
+    expect([answer.status, answer.header('content-type'), answer.body.toString()]).toEqual([
+      400,
+      ['text/plain'],
+      'This port speaks TLS: use https://\n',
+    ]);
+    expect(await client.readToClose()).toHaveLength(0);
+    const line = JSON.parse(await logging.untilLogged('TLS handshake failed'));
+    expect(line).toMatchObject({ code: 'ERR_SSL_HTTP_REQUEST', client_address: '127.0.0.1' });
+    expect(line.listener).toBe(listener === 'admin' ? 'admin' : undefined);
+  },
+);
+
 test('a TCP probe is not logged as a failed handshake, so that it does not hide others', async () => {
   const { certPath: cert, keyPath: key } = await authority.issue('logged');
   await using logging = await startGateway({
@@ -165,8 +195,7 @@ test('the admin listener ends the handshake of a client that leaves, too', async
     replicas: [replica],
     config: { gateway: { admin_tls: { cert, key } }, timeouts: { client_headers: '300s' } },
   });
-  const { hostname: host, port } = new URL(secured.adminUrl);
-  const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
+  const socket = await openTcpAt(secured.adminUrl);
   socket.end();
   await untilClosed(socket);
 });
@@ -178,12 +207,7 @@ test('a reload of client_headers applies to the handshakes of the admin listener
     replicas: [replica],
     config: { ...gatewayKeys, timeouts: { client_headers: '300s' } },
   });
-  const { hostname: host, port } = new URL(secured.adminUrl);
-  const open = async () => {
-    const socket = connect({ host, port: Number(port), allowHalfOpen: true }).on('error', () => undefined);
-    await once(socket, 'connect');
-    return socket;
-  };
+  const open = () => openTcpAt(secured.adminUrl);
   const earlier = await open();
   secured.writeConfig({ config: { ...gatewayKeys, timeouts: { client_headers: '200ms' } } });
   using kept = await RawConnection.open(secured.adminUrl, { ca: authority.ca.cert });
@@ -263,6 +287,36 @@ test('a record of a replica that cannot be decrypted cuts its answer at once, al
   client.write(CHAT);
   expect(await client.readResponse()).toMatchObject({ status: 200, isComplete: false });
   expect(await relaying.nextRecord()).toMatchObject({ status: 200, truncated: true });
+});
+
+test.each([
+  ['half a JSON object', 'application/json', '{"a":{"b":1}', false],
+  ['a whole JSON object', 'application/json', '{"a":{"b":1}}', true],
+  ['a stream without its end mark', 'text/event-stream', 'data: {"choices":[]}\n\n', false],
+  ['a stream with its end mark', 'text/event-stream', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', true],
+  ['text', 'text/plain', 'whole or not', false],
+])('%s that only the end of a TLS connection ends, without close_notify', async (_, type, body, isWhole) => {
+  const { cert, key } = await authority.issue('closing replica');
+  await using stack = new AsyncDisposableStack();
+  const server = createServer((tcp) => {
+    stack.defer(() => void tcp.destroy());
+    const tls = new TLSSocket(tcp, { isServer: true, cert, key }).on('error', () => undefined);
+    tls.once('data', () =>
+      tls.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\n\r\n${body}`, () => tcp.end()),
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  stack.defer(() => void server.close());
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const tls = { ca: authority.ca.certPath };
+  await using relaying = await startGateway({ replicas: [{ name: 'closing', url, models: ['m'], tls }] });
+  using client = await RawConnection.open(relaying.url);
+  client.write(CHAT);
+  expect((await client.readResponse()).body.toString()).toContain(body);
+  const { truncated, error_type } = await relaying.nextRecord();
+  expect([truncated ?? false, error_type ?? null]).toEqual(
+    isWhole ? [false, null] : [true, 'upstream_failed'],
+  );
 });
 
 test('a client that resets the connection in the middle of a stream ends it at the replica', async () => {

@@ -2,10 +2,10 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect } from 'node:tls';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAuthority, type IssuedCertificate, type TestAuthority } from '../../support/certificates.ts';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const ATTEMPTS = 12; // so that both workers get some
 
@@ -37,6 +37,7 @@ function visit({ url }: StartedGateway, options: ConnectionOptions): Promise<Vis
   const { hostname: host, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port: Number(port), ca: authority.ca.cert, ...options });
+    onTestFinished(() => void socket.destroy());
     let session = options.session ?? null;
     let answer = '';
     socket.on('session', (next) => {

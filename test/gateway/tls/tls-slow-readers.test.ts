@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAuthority, type TestAuthority } from '../../support/certificates.ts';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { createAuthority, type TestAuthority } from '#testkit/certificates.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const IDLE_MS = 1_000;
 const CHUNK = Buffer.from(`data: ${'x'.repeat(64 * 1024)}\n\n`);

@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { invoke } from '../../commands/invoke.ts';
-import { createAuthority, type IssuedCertificate, type TestAuthority } from '../../support/certificates.ts';
-import { type FakeReplica, startFakeReplica } from '../../support/fake-replica.ts';
-import { ADMIN_TOKEN, type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { invoke } from '../../cli/invoke.ts';
 
 const run = promisify(execFile);
 
@@ -62,11 +62,39 @@ async function chat({ url }: StartedGateway, own: { readonly cert?: string; read
   }
 }
 
+/** Closes a socket with the test, also when the test fails or is too late: an open one would keep its gateway open. */
+function closeAfterTest<Opened extends Socket>(socket: Opened): Opened {
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** Keeps one connection to a gateway, for as long as the test lasts. */
+function createAgent(): Agent {
+  const agent = new Agent({ connections: 1, connect: { ca: authority.ca.cert } });
+  onTestFinished(() => agent.destroy());
+  return agent;
+}
+
+/** A folder for as long as the test lasts. */
+async function createFolder(prefix: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), prefix));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+/** Connects without TLS. */
+function connectPlain(url: string, options: { readonly allowHalfOpen?: boolean } = {}): Socket {
+  const { hostname: host, port } = new URL(url);
+  return closeAfterTest(connectTcp({ host, port: Number(port), ...options }));
+}
+
 /** Does one handshake; rejects if it fails. A client learns only later that its certificate was refused. */
 function shake({ url }: StartedGateway, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const { hostname: host, port } = new URL(url);
   return new Promise((resolve, reject) => {
-    const socket = connectTls({ host, port: Number(port), ca: authority.ca.cert, ...options });
+    const socket = closeAfterTest(
+      connectTls({ host, port: Number(port), ca: authority.ca.cert, ...options }),
+    );
     socket.once('secureConnect', () => resolve(socket));
     socket.once('error', reject);
   });
@@ -126,9 +154,8 @@ describe('a listener with a certificate', () => {
 test('closes a connection without TLS, and one whose handshake does not come, and counts neither any longer', async () => {
   const limits = { limits: { connections: 3 }, timeouts: { client_headers: '300ms' } };
   await using gateway = await start({ tls: pathsOf(server) }, limits);
-  const { hostname: host, port } = new URL(gateway.url);
   const closed = Array.from({ length: 3 }, (_, index) => {
-    const socket = connectTcp({ host, port: Number(port) }).resume();
+    const socket = connectPlain(gateway.url).resume();
     if (index === 0) socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
     return new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
   });
@@ -138,8 +165,7 @@ test('closes a connection without TLS, and one whose handshake does not come, an
 
 /** Opens a connection that sends these bytes and closes its side, and waits until the gateway has closed it. */
 async function leaveDuringHandshake({ url }: StartedGateway, bytes: Buffer): Promise<void> {
-  const { hostname: host, port } = new URL(url);
-  const socket = connectTcp({ host, port: Number(port), allowHalfOpen: true }).resume();
+  const socket = connectPlain(url, { allowHalfOpen: true }).resume();
   socket.end(bytes);
   await new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
 }
@@ -165,8 +191,7 @@ test('a reload of client_headers applies to the handshakes that follow', async (
     config: { timeouts: { client_headers: '100ms' }, gateway: { tls: pathsOf(server) } },
   });
   expect((await gateway.reload()).status).toBe(200);
-  const { hostname: host, port } = new URL(gateway.url);
-  const silent = connectTcp({ host, port: Number(port) }).resume();
+  const silent = connectPlain(gateway.url).resume();
   await new Promise((resolve) => silent.once('error', resolve).once('close', resolve));
   expect(await chat(gateway)).toBe(200);
 });
@@ -178,10 +203,11 @@ test('an idle TLS connection is closed when keep_alive is over', async () => {
 });
 
 test('a shutdown waits neither for an open handshake nor for an idle TLS connection', async () => {
-  const gateway = await start({ tls: pathsOf(server) }, { shutdown: { grace: '1h' } });
+  // No other time-out ends the handshake in the time of a test.
+  const config = { shutdown: { grace: '1h' }, timeouts: { client_headers: '1h' } };
+  await using gateway = await start({ tls: pathsOf(server) }, config);
   const idle = await shake(gateway);
-  const { hostname: host, port } = new URL(gateway.url);
-  const silent = connectTcp({ host, port: Number(port) });
+  const silent = connectPlain(gateway.url);
   await new Promise((resolve) => silent.once('connect', resolve));
   const closed = [idle, silent].map(
     (socket) =>
@@ -214,7 +240,7 @@ test('a listener with client_ca serves only clients with a certificate of that a
 });
 
 test('new contents of the files are used for new connections after a reload, and the old connections stay', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-rotation-'));
+  const folder = await createFolder('spangate-rotation-');
   const paths = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
   const put = async ({ certPath, keyPath }: IssuedCertificate) => {
     await Promise.all([copyFile(certPath, paths.cert), copyFile(keyPath, paths.key)]);
@@ -227,7 +253,7 @@ test('new contents of the files are used for new connections after a reload, and
     socket.destroy();
     return subject.CN;
   };
-  const kept = new Agent({ connections: 1, connect: { ca: authority.ca.cert } });
+  const kept = createAgent();
   const ask = () => request(`${gateway.url}/healthz`, { dispatcher: kept }).then(({ body }) => body.text());
   expect(await ask()).toBe('ok');
   expect(await subjectNow()).toBe('spangate server');
@@ -242,8 +268,6 @@ test('new contents of the files are used for new connections after a reload, and
   expect(refused.status).toBe(422);
   expect(await refused.text()).toContain('the key does not belong to the certificate');
   expect(await subjectNow()).toBe('spangate successor');
-  await kept.close();
-  await rm(folder, { recursive: true });
 });
 
 test.each([
@@ -273,7 +297,7 @@ test.each([
 
 test('the admin API is served over TLS of its own', async () => {
   await using gateway = await start({ admin_tls: pathsOf(server) });
-  const agent = new Agent({ connect: { ca: authority.ca.cert } });
+  const agent = createAgent();
   const { statusCode, headers, body } = await request(`${gateway.adminUrl}/admin/stats`, {
     dispatcher: agent,
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
@@ -281,11 +305,10 @@ test('the admin API is served over TLS of its own', async () => {
   expect(statusCode).toBe(200);
   expect(await body.json()).toMatchObject({ recorded: 0 });
   expect(headers['strict-transport-security']).toBe('max-age=31536000');
-  await agent.close();
 });
 
 test('the admin API shows each server name its own certificate, also after a reload', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-admin-pairs-'));
+  const folder = await createFolder('spangate-admin-pairs-');
   const pathsIn = (name: string) => ({ cert: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) });
   const [first, other] = [pathsIn('first'), pathsIn('other')];
   const put = (to: typeof other, { certPath, keyPath }: IssuedCertificate) =>
@@ -308,15 +331,13 @@ test('the admin API shows each server name its own certificate, also after a rel
   expect(await subjectOf('')).toBe('spangate server');
   await put(other, await authority.issue('renamed', 'DNS:llm.example.test'));
   await put(first, await authority.issue('renewed'));
-  const agent = new Agent({ connect: { ca: authority.ca.cert } });
+  const agent = createAgent();
   const { statusCode } = await request(`${gateway.adminUrl}/admin/reload`, {
     ...{ method: 'POST', dispatcher: agent, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
   });
   expect(statusCode).toBe(200);
   expect(await subjectOf('llm.example.test')).toBe('spangate renamed');
   expect(await subjectOf('')).toBe('spangate renewed');
-  await agent.destroy();
-  await rm(folder, { recursive: true });
 });
 
 describe('towards a replica with a certificate of a private authority', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
 const WARN = 40;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
 const HALF_HEAD = 'POST /v1/chat/completions HTTP/1.1\r\nHost: ';

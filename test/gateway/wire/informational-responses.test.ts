@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { answerRaw, jsonBytes, startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { answerRaw, jsonBytes, startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
 const MODELS = 'GET /v1/models HTTP/1.1\r\nHost: g\r\n\r\n';

@@ -1,9 +1,9 @@
 import { HttpResponse, http, passthrough } from 'msw';
 import { describe, expect, test } from 'vitest';
-import { startFakeCollector } from '../../support/fake-collector.ts';
-import { COMPLETION, startFakeReplica } from '../../support/fake-replica.ts';
-import { interceptNetwork } from '../../support/servers/network.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { COMPLETION, startFakeReplica } from '#testkit/fake-replica.ts';
+import { interceptNetwork } from '#testkit/servers/network.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 describe('at the edge of the network', () => {
   test('a replica by its name is reached like the others', async () => {

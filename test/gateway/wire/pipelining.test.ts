@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import { answerJson, hang, type Script, startFakeReplica } from '../../support/fake-replica.ts';
-import { postBytes, RawConnection } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { answerJson, hang, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
 
@@ -51,6 +51,24 @@ test('of the requests that are pipelined on a connection one at a time goes upst
   expect(replica.connections.length).toBeLessThan(10);
   const records = await gateway.waitForRecords(500);
   expect(records.every(({ status }) => status === 200)).toBe(true);
+});
+
+test('of requests without a body more than fits into the input of a connection are all answered', async () => {
+  await using replica = await startFakeReplica();
+  await using gateway = await startGateway({ replicas: [replica] });
+  using client = await RawConnection.open(gateway.url);
+  const count = 4_000;
+  const models = 'GET /v1/models HTTP/1.1\r\nHost: g\r\nX-Padding: 0123456789\r\n\r\n';
+
+  // Something is in flight upstream when most of the input comes.
+  client.write(models + HEALTH.repeat(count) + models);
+  const statuses = new Map<number, number>();
+  for (let read = 0; read < count + 2; read++) {
+    const { status } = await client.readResponse();
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  }
+
+  expect([...statuses]).toEqual([[200, count + 2]]);
 });
 
 test('requests that are pipelined on two connections go upstream side by side', async () => {

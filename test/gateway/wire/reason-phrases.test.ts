@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { hang, type Script, startFakeReplica } from '../../support/fake-replica.ts';
-import { createGate } from '../../support/gates.ts';
-import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { hang, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
+import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
 const requests = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { startFakeReplica } from '../../support/fake-replica.ts';
-import { exchangeRaw, postBytes, RawConnection } from '../../support/raw-http.ts';
-import { startGateway } from '../../support/start-gateway.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 
 const BODY = '{"model":"m"}';
 const SMUGGLED = 'GET /v1/models?smuggled HTTP/1.1\r\nHost: gateway\r\n\r\n';
@@ -15,7 +15,7 @@ function post(lines: readonly string[], body: string): string {
 const length = `Content-Length: ${BODY.length}`;
 const chunked = `d\r\n${BODY}\r\n0\r\n\r\n`;
 
-/** One for each reader; all known forms are in lab/attacks, which test/e2e/attacks.test.ts runs. */
+/** One for each reader; all known forms are in lab/attacks, which lab/test/e2e/attacks.test.ts runs. */
 const malformed: readonly (readonly [name: string, bytes: string])[] = [
   ['Content-Length before Transfer-Encoding', post([length, 'Transfer-Encoding: chunked'], chunked)],
   ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],

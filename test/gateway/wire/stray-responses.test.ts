@@ -5,9 +5,9 @@ import {
   type ReceivedRequest,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { postBytes, RawConnection, type RawResponse } from '../../support/raw-http.ts';
-import { type StartedGateway, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection, type RawResponse } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const STRAY = jsonBytes({ user: 'somebody else' });
 
@@ -63,6 +63,19 @@ describe('what a replica sends without being asked reaches nobody', () => {
     await expectOwnAnswers(gateway, '2', '3');
 
     expect(replica.requests.map(({ connection }) => connection.ordinal)).toEqual([1, 2, 3]);
+  });
+
+  test('one byte behind one response: for a while each connection carries one request', async () => {
+    await using replica = await startFakeReplica({ script: echo });
+    await using gateway = await startGateway({ replicas: [replica], ...KEPT });
+    await expectOwnAnswers(gateway, '1', '2');
+    replica.answerOnce(async ({ request, raw }) =>
+      raw(`${jsonBytes({ user: userOf({ body: await request.body }) })}x`),
+    );
+
+    await expectOwnAnswers(gateway, '3', '4', '5');
+
+    expect(replica.requests.map(({ connection }) => connection.ordinal)).toEqual([1, 1, 1, 2, 3]);
   });
 
   test.for([

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFil
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSpool, type Spool } from '#otel/disk/spool.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { openSpool, type Spool } from '../../../otel/disk/spool.ts';
 import { encodeName, nameOf } from '../encoded-spans.ts';
-import { createQuietLog } from '../quiet-log.ts';
 
 let parent: string;
 let directory: string;

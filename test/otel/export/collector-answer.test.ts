@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { toCollectorMessage, toPartialSuccess } from '#otel/export/collector-answer.ts';
-import { encodeMessage } from '../../support/otlp/otlp-messages.ts';
+import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
+import { toCollectorMessage, toPartialSuccess } from '../../../otel/export/collector-answer.ts';
 
 const NONE = { rejectedCount: 0, message: undefined };
 const json = (text: string) => ({ type: 'application/json', bytes: Buffer.from(text) });

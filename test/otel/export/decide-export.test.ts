@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { decideExport } from '#otel/export/decide-export.ts';
+import { decideExport } from '../../../otel/export/decide-export.ts';
 
 describe('after an export of 10 records', () => {
-  test.each([429, 502, 503, 504])('status %i is retried', (status) => {
+  test.each([301, 304, 307, 308, 429, 502, 503, 504])('status %i is retried', (status) => {
     expect(decideExport({ kind: 'answered', status, retryAfterMs: 3000 }, 10)).toEqual({
       action: 'retry',
       reason: `http_${status}`,
@@ -10,7 +10,7 @@ describe('after an export of 10 records', () => {
     });
   });
 
-  test.each([301, 304, 307, 400, 401, 403, 404, 408, 415, 500, 501, 505])(
+  test.each([400, 401, 403, 404, 408, 415, 500, 501, 505])(
     'status %i rejects the batch for good',
     (status) => {
       expect(decideExport({ kind: 'answered', status, message: 'no' }, 10)).toEqual({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ExportLog } from '#otel/export/export-log.ts';
-import { createQuietLog } from '../quiet-log.ts';
-import { VirtualClock } from '../virtual-clock.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
+import { ExportLog } from '../../../otel/export/export-log.ts';
 
 /** The fields of the line about a failed call to this collector. */
 function fieldsOf(reason: string, address: string) {

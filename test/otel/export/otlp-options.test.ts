@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type ConfiguredCollector, readOtlpOptions } from '#otel/export/otlp-options.ts';
-import { createAuthority, type TestAuthority } from '../../support/certificates.ts';
-import { createQuietLog } from '../quiet-log.ts';
+import { createAuthority, type TestAuthority } from '#testkit/certificates.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { type ConfiguredCollector, readOtlpOptions } from '../../../otel/export/otlp-options.ts';
 
 let directory: string;
 let authority: TestAuthority;

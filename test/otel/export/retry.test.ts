@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nextDelayMs, parseRetryAfterMs } from '#otel/export/retry.ts';
+import { nextDelayMs, parseRetryAfterMs } from '../../../otel/export/retry.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 8, 0, 0);
 

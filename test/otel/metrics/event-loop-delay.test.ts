@@ -5,7 +5,7 @@ import {
   clearEventLoopDelay,
   publishEventLoopDelay,
   readEventLoopDelays,
-} from '#otel/metrics/event-loop-delay.ts';
+} from '../../../otel/metrics/event-loop-delay.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ExportMetrics } from '#otel/metrics/export-metrics.ts';
-import { ExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue';
+import { ExportMetrics } from '../../../otel/metrics/export-metrics.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const COLLECTOR = new URL('http://collector.example:4318/v1/traces');

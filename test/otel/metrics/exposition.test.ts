@@ -1,7 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, test } from 'vitest';
-import { type ExpositionFormat, toExposition } from '#otel/metrics/exposition.ts';
-import { toGaugeData, toHistogramData, toSumData } from '#otel/metrics/metric-data.ts';
+import { type ExpositionFormat, toExposition } from '../../../otel/metrics/exposition.ts';
+import { toGaugeData, toHistogramData, toSumData } from '../../../otel/metrics/metric-data.ts';
 import { INTERVAL } from './collected.ts';
 
 const resource = resourceFromAttributes({ 'service.name': 'spangate' });

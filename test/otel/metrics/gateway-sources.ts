@@ -1,5 +1,5 @@
-import { allocateEventLoopDelays } from '#otel/metrics/event-loop-delay.ts';
-import type { MetricsCollaborators } from '#otel/metrics/start-metrics.ts';
+import { allocateEventLoopDelays } from '../../../otel/metrics/event-loop-delay.ts';
+import type { MetricsCollaborators } from '../../../otel/metrics/start-metrics.ts';
 
 /** A gateway with one drained replica, some load, and a worker, as the metrics see it. */
 export const GATEWAY_SOURCES = {
@@ -8,6 +8,7 @@ export const GATEWAY_SOURCES = {
       ...{
         name: 'vllm-a',
         inflight: 2,
+        background: 0,
         maxInflight: 8,
         drained: true,
         failing: false,

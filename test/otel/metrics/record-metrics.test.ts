@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
-import type { Distribution } from '#otel/metrics/metric-data.ts';
-import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import { FULL_RECORD, LEAST_RECORD } from '../records.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
+import type { Distribution } from '../../../otel/metrics/metric-data.ts';
+import { RecordMetrics } from '../../../otel/metrics/record-metrics.ts';
 import { countOf, INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const KNOWN_MODEL = 'llama-3.3-70b';

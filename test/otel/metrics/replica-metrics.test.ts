@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest';
-import { type ReplicaState, toModelMetrics, toReplicaMetrics } from '#otel/metrics/replica-metrics.ts';
+import {
+  type ReplicaState,
+  toModelMetrics,
+  toReplicaMetrics,
+} from '../../../otel/metrics/replica-metrics.ts';
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const REPLICA: ReplicaState = {
-  ...{ name: 'vllm-a', inflight: 0, maxInflight: null },
+  ...{ name: 'vllm-a', inflight: 0, background: 0, maxInflight: null },
   ...{ drained: false, failing: false, judges: [], decisions: [], up: null, gpuTime: null },
 };
 

@@ -1,15 +1,15 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { ExportCounters } from '#otel/queue';
+import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
 import {
   type Metrics,
   type MetricsCollaborators,
   type MetricsSettings,
   startMetrics,
-} from '#otel/metrics/start-metrics.ts';
-import { ExportCounters } from '#otel/queue/export-stats.ts';
-import { type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
-import { createQuietLog } from '../quiet-log.ts';
-import { LEAST_RECORD } from '../records.ts';
+} from '../../../otel/metrics/start-metrics.ts';
 import { GATEWAY_SOURCES } from './gateway-sources.ts';
 
 afterEach(() => vi.unstubAllEnvs());
@@ -134,7 +134,7 @@ describe('the push', () => {
     const seriesCounts = collector.calls.map(
       ({ body }) => body.match(/"key":"(gateway\.replica|gen_ai\.request\.model)"/g)?.length ?? 0,
     );
-    expect(seriesCounts.reduce((sum, count) => sum + count, 0)).toBe(11 * names.length);
+    expect(seriesCounts.reduce((sum, count) => sum + count, 0)).toBe(12 * names.length);
     expect(Math.max(...seriesCounts)).toBeLessThan(200);
   });
 

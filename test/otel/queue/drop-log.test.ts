@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { DropLog } from '#otel/queue/drop-log.ts';
-import { createQuietLog } from '../quiet-log.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { DropLog } from '../../../otel/queue/drop-log.ts';
 import { createRecordQueue } from './create-queue.ts';
 
 function createFullQueue() {

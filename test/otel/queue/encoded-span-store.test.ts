@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EncodedSpanStore } from '#otel/queue/encoded-span-store.ts';
+import { EncodedSpanStore } from '../../../otel/queue/encoded-span-store.ts';
 
 const BLOCK_BYTES = 256 * 1024;
 

@@ -1,4 +1,4 @@
-import type { Spool } from '#otel/disk/spool.ts';
+import type { Spool } from '#otel/disk';
 
 /** A directory of spool files in memory. Each run of a gateway opens its own spool. */
 export interface MemoryDisk {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { RecentRecords } from '#otel/queue/recent-records.ts';
-import type { EndedRecord } from '#otel/queue/record-consumer.ts';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
+import { RecentRecords } from '../../../otel/queue/recent-records.ts';
+import type { EndedRecord } from '../../../otel/queue/record-consumer.ts';
 import { encodeName, encodeRecord } from '../encoded-spans.ts';
-import { LEAST_RECORD } from '../records.ts';
 
 /** The record of a request that ended with this status, with a name that makes its encoded span this much longer. */
 function ended(status: number, nameLength = 0): EndedRecord {

@@ -1,17 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { NO_LEDGER } from '#otel/ledger/ledger.ts';
-import { DropLog } from '#otel/queue/drop-log.ts';
-import { ExportCounters } from '#otel/queue/export-stats.ts';
-import type { EndedRecord } from '#otel/queue/record-consumer.ts';
-import { RecordQueue } from '#otel/queue/record-queue.ts';
-import { RecordReceiver } from '#otel/queue/record-receiver.ts';
-import { allocateSharedQueue, SharedQueueState } from '#otel/queue/shared-queue-state.ts';
-import { type PackedRecords, unpackRecords, WorkerRecordSender } from '#otel/queue/worker-record-sender.ts';
-import { EventLog } from '../../support/event-log.ts';
-import { createQuietLog } from '../quiet-log.ts';
-import { FULL_RECORD, LEAST_RECORD } from '../records.ts';
-import { VirtualClock } from '../virtual-clock.ts';
+import { NO_LEDGER } from '#otel/ledger';
+import { EventLog } from '#testkit/event-log.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
+import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
+import { DropLog } from '../../../otel/queue/drop-log.ts';
+import { ExportCounters } from '../../../otel/queue/export-stats.ts';
+import type { EndedRecord } from '../../../otel/queue/record-consumer.ts';
+import { RecordQueue } from '../../../otel/queue/record-queue.ts';
+import { RecordReceiver } from '../../../otel/queue/record-receiver.ts';
+import { allocateSharedQueue, SharedQueueState } from '../../../otel/queue/shared-queue-state.ts';
+import {
+  type PackedRecords,
+  unpackRecords,
+  WorkerRecordSender,
+} from '../../../otel/queue/worker-record-sender.ts';
 
 /** The sender of a worker, whose messages wait until the test delivers them. */
 interface TestWorker {

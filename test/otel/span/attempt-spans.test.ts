@@ -1,14 +1,10 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
-import { createRecordLayout } from '#otel/encode/layout/record-layout.ts';
-import { toSpanJson } from '#otel/encode/protobuf/span-to-json.ts';
-import type { EndedRecord } from '#otel/queue/record-consumer.ts';
-import { RecordProcessor } from '#otel/span/record-processor.ts';
-import { createRequestSpans } from '#otel/span/request-span.ts';
-import { SpanIdSource } from '#otel/span/trace-ids.ts';
-import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
+import type { EndedRecord } from '#otel/queue';
+import { createRecordLayout, toSpanJson } from '#otel/record';
+import { SCOPE_NAME } from '#otel/record/registry';
+import { type CollectedSpan, type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerJson,
   answerStream,
@@ -20,10 +16,13 @@ import {
   resetAfterRequest,
   type Script,
   startFakeReplica,
-} from '../../support/fake-replica.ts';
-import { type ConfiguredReplica, startGateway } from '../../support/start-gateway.ts';
-import { createQuietLog } from '../quiet-log.ts';
-import { LEAST_RECORD } from '../records.ts';
+} from '#testkit/fake-replica.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
+import { type ConfiguredReplica, startGateway } from '#testkit/start-gateway.ts';
+import { RecordProcessor } from '../../../otel/span/record-processor.ts';
+import { createRequestSpans } from '../../../otel/span/request-span.ts';
+import { SpanIdSource } from '../../../otel/span/trace-ids.ts';
 
 /** The protocol counts kinds from 1, the API from 0. */
 const SERVER = SpanKind.SERVER + 1;

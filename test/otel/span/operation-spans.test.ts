@@ -1,6 +1,6 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../../support/fake-collector.ts';
+import { type CollectedSpan, type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerJson,
   answerStream,
@@ -10,8 +10,8 @@ import {
   refusedUrlBeside,
   startFakeReplica,
   usageChunk,
-} from '../../support/fake-replica.ts';
-import { type ConfiguredReplica, startGateway } from '../../support/start-gateway.ts';
+} from '#testkit/fake-replica.ts';
+import { type ConfiguredReplica, startGateway } from '#testkit/start-gateway.ts';
 
 let collector: FakeCollector;
 beforeEach(async () => {

@@ -1,12 +1,12 @@
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { SCOPE_NAME } from '#otel/encode/attribute-names.ts';
-import { toRecordAttributes } from '#otel/encode/record-attributes.ts';
-import type { EndedRecord } from '#otel/queue/record-consumer.ts';
-import { RecordProcessor } from '#otel/span/record-processor.ts';
+import type { EndedRecord } from '#otel/queue';
+import { toRecordAttributes } from '#otel/record';
+import { SCOPE_NAME } from '#otel/record/registry';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
+import { RecordProcessor } from '../../../otel/span/record-processor.ts';
 import { nameOf } from '../encoded-spans.ts';
-import { createQuietLog } from '../quiet-log.ts';
-import { LEAST_RECORD } from '../records.ts';
 
 function createProcessor() {
   const log = createQuietLog();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SpanIdSource, toTraceparent } from '#otel/span/trace-ids.ts';
+import { SpanIdSource, toTraceparent } from '../../../otel/span/trace-ids.ts';
 
 const times = (count: number, draw: () => string) => Array.from({ length: count }, draw);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { logFailedAttempt } from '../../../src/proxy/attempt/log-failed-attempt.ts';
-import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
 test('a failed attempt is a line with codes and the trace only, never with the message of an error', () => {
   const lines: { fields: object; message: string }[] = [];

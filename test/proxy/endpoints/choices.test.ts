@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { JsonCursor } from '../../../src/json/cursor.ts';
-import { MemberScanner } from '../../../src/json/member-scanner.ts';
+import { JsonCursor, MemberScanner } from '#json';
 import { readChoicesAnswer } from '../../../src/proxy/endpoints/choices.ts';
 import { RECORDED_ENDPOINTS } from '../../../src/proxy/endpoints/table.ts';
 import type { AnswerFacts } from '../../../src/proxy/response/events/stream-chunk.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { OPERATIONS } from '../../../otel/encode/operations.ts';
+import { OPERATIONS } from '#otel/record/registry';
 import {
   endpointsByPath,
   findRecordedEndpoint,

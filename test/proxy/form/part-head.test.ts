@@ -4,7 +4,7 @@ import { parseBoundary } from '../../../src/proxy/form/part-head.ts';
 test.each([
   ['multipart/form-data; boundary=abc', 'abc'],
   ['multipart/form-data;boundary="a b:c"', 'a b:c'],
-  ['Multipart/Form-Data ; charset=utf-8; Boundary=abc', 'abc'],
+  ["multipart/form-data;  boundary=a'+_.b-", "a'+_.b-"],
   [
     'multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW',
     '----WebKitFormBoundary7MA4YWxkTrZu0gW',
@@ -13,6 +13,18 @@ test.each([
   ['multipart/form-data; boundary=', null],
   ['multipart/form-data; boundary=""', null],
   ['multipart/form-data; boundary="a "', null],
+  // Each of these was read differently by cpp-httplib, Starlette or both.
+  ['multipart/form-data; charset=utf-7; boundary=abc', null],
+  ['multipart/form-data; boundary=abc; charset=utf-8', null],
+  ['multipart/form-data; q="; boundary=y; z="; boundary=abc', null],
+  ["multipart/form-data; boundary*=utf-8''y; boundary=abc", null],
+  ['multipart/form-data; boundary=abc; boundary*0=y', null],
+  ['multipart/form-data; boundary="a=b"', null],
+  ['multipart/form-data; boundary="a\\b"', null],
+  ['multipart/form-data; Boundary=abc', null],
+  ['Multipart/form-data; boundary=abc', null],
+  ['multipart/form-data; boundary=abc;', null],
+  ['multipart/form-data;\tboundary=abc', null],
   ['multipart/form-data; boundary=a; boundary=b', null],
   ['multipart/form-data; boundary=a, multipart/form-data; boundary=b', null],
   [`multipart/form-data; boundary=${'a'.repeat(71)}`, null],

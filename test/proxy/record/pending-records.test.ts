@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
 import { PendingRecords } from '../../../src/proxy/record/pending-records.ts';
-import { LEAST_RECORD } from '../../otel/records.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

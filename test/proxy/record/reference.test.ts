@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../../src/proxy/request/inspection/request-text.ts';
-import { endpointAt } from '../../support/reading/response-reading.ts';
 import { anyCase, anyFurtherCase, type Case, toCase } from './reference-cases.ts';
 
 const page = readFileSync(new URL('../../../docs/record.md', import.meta.url), 'utf8');

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { createPrefixHasher, type PrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../../src/proxy/request/inspection/request-text.ts';
-import { endpointAt } from '../../support/reading/response-reading.ts';
 
 /** Two requests, and how many code points a block has. */
 interface Pair {

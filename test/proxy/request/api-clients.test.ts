@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { Fields } from '../../../src/http/message/fields.ts';
+import { Fields } from '#wire';
 import { ApiClients } from '../../../src/proxy/request/api-clients.ts';
 
 const withKey = (key: string) => {

@@ -2,9 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../../otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { createEventRelay, toReading } from '#testkit/reading/response-reading.ts';
 import { JsonTap } from '../../../src/proxy/response/json-tap.ts';
-import { createEventRelay, toReading } from '../../support/reading/response-reading.ts';
 
 const ARRIVED_MS = 1000;
 
@@ -237,6 +237,32 @@ describe('usage', () => {
     expect(record).toMatchObject(real);
   });
 
+  const ZEROS = { prompt_tokens: 0, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 0 } };
+  const emptyEnd = (index: number) =>
+    data({ choices: [{ text: '', index, finish_reason: 'stop' }], usage: ZEROS });
+
+  test('of an empty prompt at llama.cpp is zero, as the engine says, for one choice and for two', () => {
+    const zero = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0 };
+    expect(tapped([[1010, `${emptyEnd(0)}data: [DONE]\n\n`]])).toMatchObject(zero);
+    expect(tapped([[1010, data({ choices: [], usage: ZEROS })]])).toMatchObject(zero);
+    const ofTwo = { choicesPerPrompt: 2, isTotalPerChoice: true };
+    expect(tapped([[1010, emptyEnd(0) + emptyEnd(1)]], ofTwo)).toMatchObject(zero);
+  });
+
+  test('is unknown, not zero, where zeros stand beside output or before the end', () => {
+    const choice = (more: object) => data({ choices: [{ text: '', index: 0, ...more }], usage: ZEROS });
+    for (const events of [
+      choice({ text: 'x' }) + choice({ finish_reason: 'stop' }),
+      choice({ text: 'x', finish_reason: 'stop' }),
+      choice({}),
+    ]) {
+      expect(tapped([[1010, events]])).not.toHaveProperty('prompt_tokens');
+    }
+    const real = { prompt_tokens: 9, completion_tokens: 0 };
+    expect(tapped([[1010, emptyEnd(0) + usageOf(real)]])).toMatchObject(real);
+    expect(tapped([[1010, usageOf(real) + emptyEnd(0)]])).toMatchObject(real);
+  });
+
   const running = (index: number, completion_tokens: number) =>
     data({ choices: [{ index, delta: { content: 'x' } }], usage: { prompt_tokens: 9, completion_tokens } });
 
@@ -305,6 +331,43 @@ describe('finish reasons and timings', () => {
     const usage = { prompt_tokens: 1, completion_tokens: 1 };
     expect(tapped([[1010, data({ choices: [], usage, [member]: timings })]]).timings).toEqual(expected);
     expect(tappedJson(JSON.stringify({ choices: [], [member]: timings })).timings).toEqual(expected);
+  });
+
+  // As vllm-project/vllm#48915 describes it, with `--per-request-spec-decode-metrics detailed`.
+  const SPECULATION = {
+    mean_acceptance_length: 1.25,
+    draft_acceptance_rate: 0.0775,
+    acceptance_histogram: [39, 1, 0, 3],
+    num_spec_steps: 43,
+    num_accepted_draft_tokens: 10,
+    num_draft_tokens: 129,
+    num_spec_tokens: 3,
+    per_step_accepted: [0, 3, 1],
+  };
+
+  test('have the speculative decoding of vLLM: drafted, accepted, and how many steps accepted how many', () => {
+    const metrics = { queue_time: 0.5, speculative_decoding: SPECULATION };
+    const { acceptance_histogram: histogram, per_step_accepted: _, ...figures } = SPECULATION;
+    const expected = {
+      queue_time: 0.5,
+      ...Object.fromEntries(
+        Object.entries(figures).map(([key, value]) => [`speculative_decoding.${key}`, value]),
+      ),
+      ...Object.fromEntries(
+        histogram.map((steps, accepted) => [`speculative_decoding.acceptance_histogram.${accepted}`, steps]),
+      ),
+    };
+    const usage = { prompt_tokens: 1, completion_tokens: 1 };
+    expect(tapped([[1010, data({ choices: [], usage, metrics })]]).timings).toEqual(expected);
+    expect(tappedJson(JSON.stringify({ choices: [], metrics })).timings).toEqual(expected);
+  });
+
+  test('stay few, whatever the engine says of its speculative decoding', () => {
+    const acceptance_histogram = Array.from({ length: 40 }, () => 1);
+    const speculative_decoding = { acceptance_histogram, x: { y: 1 } };
+    const timings =
+      tappedJson(JSON.stringify({ choices: [], metrics: { speculative_decoding } })).timings ?? {};
+    expect(Object.keys(timings)).toHaveLength(32);
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { readCapture } from '#testkit/reading/captures.ts';
 import { ModelRewriter } from '../../../src/proxy/response/model-rewriter.ts';
-import { readCapture } from '../../support/reading/captures.ts';
 
 const ALIAS = 'gpt "4o" é';
 const WRITTEN = JSON.stringify(ALIAS);

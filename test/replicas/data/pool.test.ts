@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import type { ReplicaPool } from '../../../src/replicas/data/pool.ts';
 import type { Replica } from '../../../src/replicas/data/replica.ts';
-import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
 const NONE: ReadonlySet<Replica> = new Set();
 const AT = '2026-01-01T00:00:00.000Z';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '#testkit/pool.ts';
 import { Lease } from '../../../src/replicas/data/lease.ts';
 import type { ReplicaPool } from '../../../src/replicas/data/pool.ts';
 import type { Wait, WaitResult } from '../../../src/replicas/data/wait-queue.ts';
-import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '../../support/pool.ts';
 
 const LONG_MS = 60_000;
 const NONE = new Set<never>();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CandidateSet } from '../../../src/replicas/routing/candidate-set.ts';
 import { leastInflight } from '../../../src/replicas/routing/least-inflight.ts';
+import { POLICIES } from '../../../src/replicas/routing/policies.ts';
 import { ownerOfPrefix } from '../../../src/replicas/routing/prefix-affinity.ts';
 import { roundRobin } from '../../../src/replicas/routing/round-robin.ts';
 import { createRandom } from './traffic.ts';
@@ -54,6 +55,55 @@ describe('the owner of a prefix', () => {
       const owners = [0, 3, 5].map((start) => ownerOfPrefix(key, setOf(8), start, idle));
       expect(new Set(owners).size).toBe(1);
     }
+  });
+
+  const mix = (bits: bigint): bigint => {
+    let mixed = bits;
+    mixed = BigInt.asUintN(32, (mixed ^ (mixed >> 16n)) * 0x85ebca6bn);
+    mixed = BigInt.asUintN(32, (mixed ^ (mixed >> 13n)) * 0xc2b2ae35n);
+    return mixed ^ (mixed >> 16n);
+  };
+
+  test('is the one with the highest weight by the finaliser of MurmurHash3, in gateways of every version', () => {
+    for (const key of keys) {
+      const weights = Array.from({ length: 8 }, (_, index) =>
+        mix(BigInt.asUintN(32, BigInt(key ^ idle.seedAt(index)))),
+      );
+      const highest = weights.reduce((most, weight) => (weight > most ? weight : most));
+      expect(ownerOfPrefix(key, setOf(8), 0, idle)).toBe(weights.indexOf(highest));
+    }
+  });
+
+  test('is the one with the higher weight also of two whose weights have the same upper half', () => {
+    const byUpperHalf = Map.groupBy(
+      Array.from({ length: 2_000 }, (_, seed) => seed),
+      (seed) => mix(BigInt(seed)) >> 16n,
+    );
+    const pairs = [...byUpperHalf.values()].filter((seeds) => seeds.length === 2);
+    expect(pairs.length).toBeGreaterThan(10);
+    for (const pair of pairs) {
+      const [first = 0n, second = 0n] = pair.map((seed) => mix(BigInt(seed)));
+      const two = { ...idle, seedAt: (index: number) => pair[index] ?? 0 };
+      expect(ownerOfPrefix(0, setOf(2), 0, two)).toBe(first > second ? 0 : 1);
+    }
+  });
+
+  test('is the first from the start on, of candidates that are equal otherwise', () => {
+    const alike = { ...idle, seedAt: () => 5 };
+    expect([0, 1, 2].map((start) => ownerOfPrefix(7, setOf(3), start, alike))).toEqual([0, 1, 2]);
+    const lightest = { ...loaded([1, 0]), seedAt: () => 7 };
+    expect(ownerOfPrefix(7, setOf(2), 0, lightest)).toBe(0);
+  });
+
+  test('may have its part of what all members of the set have in flight', () => {
+    const key = keys.find((each) => ownerOfPrefix(each, setOf(4), 0, idle) === 1) ?? 0;
+    // 1.25 × 9 / 4 = 2.8: with one in flight, it may have this one too.
+    expect(ownerOfPrefix(key, setOf(4), 0, loaded([0, 1, 0, 7]))).toBe(1);
+  });
+
+  test('is nobody without a prefix: the request goes where the fewest are in flight', () => {
+    const starts = [0, 1, 2, 3];
+    expect(starts.map((start) => POLICIES.prefix_affinity(setOf(4), start, idle, null))).toEqual(starts);
   });
 
   test('is any candidate equally often', () => {

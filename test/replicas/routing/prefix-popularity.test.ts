@@ -56,3 +56,58 @@ test('two instances that see different requests of the same traffic agree', () =
     expect(other.keyOf(hashes, 2)).toBe(10 + tenant);
   }
 });
+
+/** Counts so many requests that begin with nothing else. */
+function fill(popularity: PrefixPopularity, count: number): void {
+  for (let id = 0; id < count; id++) popularity.keyOf([hashOf(100_000 + id)], 1);
+}
+
+/** How often in a row a block is the key of requests that begin with it. */
+function countKeys(popularity: PrefixPopularity, hash: string, replicaCount = 1_000): number {
+  let count = 0;
+  while (popularity.keyOf([hash], replicaCount) !== null) count++;
+  return count;
+}
+
+test('a block is not popular with eight requests, and with more only beyond half of the share of a replica', () => {
+  expect(countKeys(new PrefixPopularity(), hashOf(1))).toBe(8);
+  const popularity = new PrefixPopularity();
+  fill(popularity, 9);
+  // The tenth is one of 19 requests: more than half of all.
+  expect(countKeys(popularity, hashOf(1), 1)).toBe(9);
+});
+
+test('the key is the number of the first eight hex digits', () => {
+  expect(new PrefixPopularity().keyOf(['f000000a0000'], 1)).toBe(0xf000000a);
+});
+
+test('the 1,024th request halves what was counted before', () => {
+  const keyOfNinth = (fillers: number) => {
+    const popularity = new PrefixPopularity();
+    for (let time = 0; time < 8; time++) popularity.keyOf([hashOf(1)], 1_000);
+    fill(popularity, fillers);
+    return popularity.keyOf([hashOf(1)], 1_000);
+  };
+  expect([keyOfNinth(1014), keyOfNinth(1015)]).toEqual([null, 1]);
+});
+
+test.each([
+  [600, null],
+  [400, 1],
+])('after the halving, a block of %i requests is as popular as before', (seen, key) => {
+  const popularity = new PrefixPopularity();
+  for (let time = 0; time < seen; time++) popularity.keyOf([hashOf(1)], 1);
+  fill(popularity, 1023 - seen);
+  // More than half of 512 requests are popular.
+  expect(popularity.keyOf([hashOf(1)], 1)).toBe(key);
+});
+
+test.each([
+  ['once is forgotten', 1, 8],
+  ['twice counts once', 2, 7],
+])('a block that was seen %s by then', (_, seen, more) => {
+  const popularity = new PrefixPopularity();
+  for (let time = 0; time < seen; time++) popularity.keyOf([hashOf(1)], 1_000);
+  fill(popularity, 1024 - seen);
+  expect(countKeys(popularity, hashOf(1))).toBe(more);
+});

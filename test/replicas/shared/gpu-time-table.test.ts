@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { createSharedClock, openTables, sizeOfTables } from '#shared-memory';
 import { GpuTimeTable, toGpuTimeShapes } from '../../../src/replicas/shared/gpu-time-table.ts';
-import { createSharedClock } from '../../../src/replicas/shared/shared-clock.ts';
-import { openTables, sizeOfTables } from '../../../src/replicas/shared/shared-table.ts';
 import { GpuTimeModel, type ModelLease } from './gpu-time-model.ts';
 
 const WORKERS = 3;
@@ -157,9 +156,11 @@ const THREAD = `
     parentPort.postMessage(gotMs);
   });`;
 
-const MODULES = ['gpu-time-table', 'shared-table', 'shared-clock'].map(
-  (name) => new URL(`../../../src/replicas/shared/${name}.ts`, import.meta.url).href,
-);
+const MODULES = [
+  'replicas/shared/gpu-time-table',
+  'shared-memory/shared-table',
+  'shared-memory/shared-clock',
+].map((name) => new URL(`../../../src/${name}.ts`, import.meta.url).href);
 
 test('threads at full speed lose no GPU time, also when one of them is killed again and again', async () => {
   const buffer = new SharedArrayBuffer(sizeOfTables(SHAPES));

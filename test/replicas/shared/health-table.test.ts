@@ -1,9 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
-import { Lease } from '../../../src/replicas/data/lease.ts';
-import type { ReplicaPool } from '../../../src/replicas/data/pool.ts';
+import { Lease, type ReplicaPool } from '#replicas';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import type { HealthSettings } from '../../../src/replicas/shared/health-table.ts';
 import { allocateSharedState, SharedState } from '../../../src/replicas/shared/shared-state.ts';
-import { createPools, toReplicaConfig } from '../../support/pool.ts';
 
 const PASSIVE: HealthSettings = {
   ...{ passive: true, active: false, failures: 3, coolDownMs: 10_000 },

@@ -17,6 +17,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* gateway.yaml: the values, and what belongs to the paths and ports of the pod. */ -}}
 {{- define "spangate.config" -}}
+{{- if not .Values.config.replicas }}
+{{- fail "config.replicas is missing: name your inference servers, such as --values deploy/helm/examples/minimal.yaml, or --set 'config.replicas[0].name=vllm,config.replicas[0].url=http://vllm:8000'" }}
+{{- end }}
 {{- $config := deepCopy .Values.config }}
 {{- $gateway := dict "listen" "0.0.0.0:8080" "admin_listen" "0.0.0.0:9090" }}
 {{- if .Values.tls.secretName }}

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { IssuedCertificate } from '../../../../test/support/certificates.ts';
+import type { IssuedCertificate } from '#testkit/certificates.ts';
 
 const run = promisify(execFile);
 const DAY_MS = 24 * 3_600_000;

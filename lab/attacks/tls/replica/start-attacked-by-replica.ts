@@ -1,7 +1,7 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAuthority } from '../../../../test/support/certificates.ts';
+import { createAuthority } from '#testkit/certificates.ts';
 import { startRawReplica } from '../../raw-replica.ts';
 import { type Outcome, startAttackedGateway } from '../../run-attack.ts';
 import { issueReplicaCertificates } from './issue-replica-certificates.ts';

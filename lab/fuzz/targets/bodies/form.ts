@@ -1,5 +1,5 @@
+import { FORM_TYPE, formOf } from '#testkit/reading/form.ts';
 import { FormReader, FormSyntaxError } from '../../../../src/proxy/form/form-reader.ts';
-import { FORM_TYPE, formOf } from '../../../../test/support/reading/form.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
 

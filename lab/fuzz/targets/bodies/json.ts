@@ -1,6 +1,5 @@
-import { JsonCursor, JsonSyntaxError } from '../../../../src/json/cursor.ts';
-import { MemberScanner, type WantedMembers } from '../../../../src/json/member-scanner.ts';
-import { readJsonValue } from '../../../../test/support/reading/read-json-value.ts';
+import { JsonCursor, JsonSyntaxError, MemberScanner, type WantedMembers } from '#json';
+import { readJsonValue } from '#testkit/reading/read-json-value.ts';
 import { type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
 import { mayBeMisread } from '../../misread-key.ts';

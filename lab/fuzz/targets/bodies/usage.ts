@@ -1,13 +1,12 @@
+import { EventScratch, JsonTap } from '#proxy';
+import { Fingerprint } from '#replicas';
 import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { RECORDED_ENDPOINTS } from '../../../../src/proxy/endpoints/table.ts';
 import { EventRelay } from '../../../../src/proxy/response/events/event-relay.ts';
-import { EventScratch } from '../../../../src/proxy/response/events/event-scratch.ts';
 import { createEventData, readEventData } from '../../../../src/proxy/response/events/sse.ts';
-import { JsonTap } from '../../../../src/proxy/response/json-tap.ts';
 import type { ResponseReading } from '../../../../src/proxy/response/response-reading.ts';
 import { StreamTap } from '../../../../src/proxy/response/stream-tap.ts';
 import { type UsageFigures, UsageTally } from '../../../../src/proxy/response/usage-tally.ts';
-import { Fingerprint } from '../../../../src/replicas/data/replica.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
 import { answerText, eventTexts } from './answer-texts.ts';
 import { figuresOf } from './naive-usage.ts';

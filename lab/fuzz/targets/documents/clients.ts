@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseClientsFile } from '../../../../src/config/clients-file.ts';
-import type { ApiClientConfig } from '../../../../src/config/config.ts';
-import { ConfigError } from '../../../../src/config/config-error.ts';
+import { type ApiClientConfig, ConfigError, parseClientsFile } from '#config';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

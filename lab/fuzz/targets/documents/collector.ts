@@ -1,5 +1,5 @@
-import { toCollectorMessage, toPartialSuccess } from '#otel/export/collector-answer.ts';
-import { decodeMessage, encodeMessage } from '../../../../test/support/otlp/otlp-messages.ts';
+import { decodeMessage, encodeMessage } from '#testkit/otlp/otlp-messages.ts';
+import { toCollectorMessage, toPartialSuccess } from '../../../../otel/export/collector-answer.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

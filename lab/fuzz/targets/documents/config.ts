@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse, parseDocument, visit } from 'yaml';
-import { ConfigError } from '../../../../src/config/config-error.ts';
+import { ConfigError } from '#config';
+import { ROOT } from '#testkit/programs/results.ts';
 import { toConfigJsonSchema } from '../../../../src/config/json-schema.ts';
 import { parseConfigFile, printConfigFile } from '../../../../src/config/load.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
-import { ROOT } from '../../../support/results.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
 

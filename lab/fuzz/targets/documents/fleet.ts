@@ -1,3 +1,4 @@
+import { isLogicalTimestamp, nextLogicalTimestamp } from '#replicas/drain-state';
 import { parseMessage, printMessage } from '../../../../src/fleet/responses/response-exchange.ts';
 import {
   parseHeartbeat,
@@ -5,10 +6,6 @@ import {
   printHeartbeat,
   printSnapshot,
 } from '../../../../src/fleet/wire-format.ts';
-import {
-  isLogicalTimestamp,
-  nextLogicalTimestamp,
-} from '../../../../src/replicas/control/drains/logical-timestamp.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
@@ -35,7 +32,8 @@ const WORDS = [
   ],
   ...['running', 'ramps', 'replica-1', '2026-11-22T00:00:00.000Z', ...STAMPS],
 ];
-const HEX_WORDS = 7;
+/** Of a stored response, as gateways tell it. */
+const RESPONSE_WORDS = 11;
 
 /** What gateways write for each other in Redis. */
 export const FLEET: FuzzTarget = {
@@ -46,8 +44,7 @@ export const FLEET: FuzzTarget = {
   variants: 3,
   ciInputs: 20_000,
   generate(random, variant) {
-    if (variant === 2)
-      return Buffer.from(Array.from({ length: HEX_WORDS * random.below(4) }, () => hex(random)).join(''));
+    if (variant === 2) return Buffer.from(responses(random));
     return Buffer.from(variant === 0 ? snapshot(random) : heartbeat(random));
   },
   check({ bytes, variant }) {
@@ -110,6 +107,13 @@ function mustBeStamps(stamps: readonly string[]): void {
 
 function mustBeCounts(counts: readonly number[]): void {
   for (const count of counts) must(Number.isSafeInteger(count) && count >= 0, `a count is ${count}`);
+}
+
+/** Mostly whole responses of the current format. */
+function responses(random: Random): string {
+  const wordCount = RESPONSE_WORDS * random.below(4) + (random.chance(10) ? random.below(RESPONSE_WORDS) : 0);
+  const format = random.chance(90) ? '2' : random.pick(['', '1', '22']);
+  return format + Array.from({ length: wordCount }, () => hex(random)).join('');
 }
 
 function snapshot(random: Random): string {

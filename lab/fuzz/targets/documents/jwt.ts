@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
-import { type PublicJwk, parseJwks } from '../../../../src/jwt/jwks.ts';
-import { createJwtVerifier, type JwtRules } from '../../../../src/jwt/verify-jwt.ts';
+import { type PublicJwk, parseJwks } from '../../../../src/access/jwt/jwks.ts';
+import { createJwtVerifier, type JwtRules } from '../../../../src/access/jwt/verify-jwt.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { StartError } from '#base';
 import {
   parseRolloutState,
   printRolloutState,
   type RolloutState,
-} from '../../../../src/commands/rollout/progress-file/state-file.ts';
-import { StartError } from '../../../../src/start-error.ts';
+} from '../../../../src/rollout/progress-file/state-file.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
@@ -65,7 +65,12 @@ function read(text: string): RolloutState | null {
 function state(random: Random): string {
   const hex = (digits: number) => value(random, `"${'a1'.repeat(digits / 2)}"`);
   const replicas = Array.from({ length: 1 + random.below(3) }, () => replica(random));
-  return `{"version":${value(random, '1')},"traceId":${hex(32)},"rootSpanId":${hex(16)},"givenUp":${value(random, '["0123abcd"]')},"settings":${settings(random)},"replicas":${value(random, `[${replicas.join(',')}]`)}}`;
+  return `{"version":${value(random, '2')},"traceId":${hex(32)},"rootSpanId":${hex(16)},"givenUp":${value(random, '["0123abcd"]')},"settings":${settings(random)},"gateways":${value(random, `[${gateway(random)}]`)},"replicas":${value(random, `[${replicas.join(',')}]`)}}`;
+}
+
+function gateway(random: Random): string {
+  const fleet = random.chance(50) ? '[]' : '["0mf3k2x1a-0123456789ab"]';
+  return `{"address":"http://127.0.0.1:9090","instanceId":${value(random, '"b3c1"')},"fleet":${value(random, fleet)}}`;
 }
 
 function replica(random: Random): string {
@@ -82,7 +87,7 @@ function settings(random: Random): string {
     (name) => `"${name}":${value(random, '60000')}`,
   );
   const verdict = value(random, random.pick(['"strict"', '"off"', '"hold"', '"warn"']));
-  return `{"admins":${value(random, 'null')},"exec":${value(random, '"systemctl restart vllm"')},"maxUnavailable":${value(random, '1')},"verdict":${verdict},"reason":null,${[...flags, ...times].join(',')}}`;
+  return `{"admins":${value(random, 'null')},"configPath":${value(random, '"/etc/spangate/gateway.yaml"')},"exec":${value(random, '"systemctl restart vllm"')},"maxUnavailable":${value(random, '1')},"verdict":${verdict},"reason":null,${[...flags, ...times].join(',')}}`;
 }
 
 /** This value in most cases, else another. */

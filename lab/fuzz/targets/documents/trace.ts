@@ -1,4 +1,4 @@
-import { parseTraceparent, parseTracestate } from '#otel/span/incoming-context.ts';
+import { parseTraceparent, parseTracestate } from '../../../../otel/span/incoming-context.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 

@@ -1,5 +1,4 @@
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import { OPERATIONS } from '#otel/encode/operations.ts';
+import { OPERATIONS, RECORD_FIELDS } from '#otel/record/registry';
 
 /** A request that a file of records has. */
 export interface GivenRequest {

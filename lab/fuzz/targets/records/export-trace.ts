@@ -1,9 +1,8 @@
-import { RECORD_FIELDS } from '#otel/encode/attribute-names.ts';
-import { OPERATIONS } from '#otel/encode/operations.ts';
-import { inArrivalOrder, mergeByEnd } from '../../../../src/replay-trace/arrival-order.ts';
-import { PrefixHits } from '../../../../src/replay-trace/prefix-hits.ts';
-import { readRequests } from '../../../../src/replay-trace/read-requests.ts';
-import { createTraceLines } from '../../../../src/replay-trace/trace-lines.ts';
+import { OPERATIONS, RECORD_FIELDS } from '#otel/record/registry';
+import { inArrivalOrder, mergeByEnd } from '../../../../src/records/trace/arrival-order.ts';
+import { PrefixHits } from '../../../../src/records/trace/prefix-hits.ts';
+import { readRequests } from '../../../../src/records/trace/read-requests.ts';
+import { createTraceLines } from '../../../../src/records/trace/trace-lines.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf, streamOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

@@ -1,9 +1,9 @@
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import { toReportText } from '../../../../src/commands/terminal/verify-text.ts';
-import { compareSums, parseBackendSums } from '../../../../src/verify-ledger/backend-sums.ts';
-import { readRecordFile } from '../../../../src/verify-ledger/record-file.ts';
-import { toReport } from '../../../../src/verify-ledger/report.ts';
-import { Verification } from '../../../../src/verify-ledger/verify.ts';
+import { toReportText } from '../../../../src/cli/tables/verify-text.ts';
+import { compareSums, parseBackendSums } from '../../../../src/records/verify/backend-sums.ts';
+import { readRecordFile } from '../../../../src/records/verify/record-file.ts';
+import { toReport } from '../../../../src/records/verify/report.ts';
+import { Verification } from '../../../../src/records/verify/verify.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf, streamOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
 import { hasAllSpans, provenFile } from './proven-spans.ts';

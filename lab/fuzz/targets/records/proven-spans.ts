@@ -1,4 +1,5 @@
-import { generateInstance, toLine } from '../../../../test/verify-ledger/generated-records.ts';
+import { itemsOf, memberOf, parseJson } from '#base';
+import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 
 const RECORD_COUNT = 3;
@@ -47,10 +48,12 @@ const EXPECTED_LEDGERS = generated.ledgers.map((json) => coveredOf(JSON.parse(js
 
 /**
  * Whether lines have the records that were made, each once, and the ledger spans, each with its covered attributes, and
- * no other records and ledger spans.
+ * no other records and ledger spans. What a line that cannot be read was, nobody knows.
  */
 export function hasAllSpans(lines: readonly (Buffer | null)[]): boolean {
-  const found = lines.flatMap((line) => (line === null ? [] : spansOf(line.toString()))).map(coveredOf);
+  const spans = lines.map((line) => (line === null ? null : spansOf(line.toString())));
+  if (spans.includes(null)) return false;
+  const found = spans.flatMap((each) => each ?? []).map(coveredOf);
   const has = (text: string, key: string) => text.includes(`["${key}",`);
   const ledgers = found.filter((text) => has(text, LEDGER_MARK));
   const records = found
@@ -65,21 +68,20 @@ function areEqual(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
 }
 
-function spansOf(line: string): readonly ExportedSpan[] {
-  try {
-    const { resourceSpans } = JSON.parse(line) as TracesData;
-    return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
-  } catch {
-    return [];
-  }
+/** Null: the line is no TracesData message. Lists in it that are none have nothing. */
+function spansOf(line: string): readonly ExportedSpan[] | null {
+  const resourceSpans = memberOf(parseJson(line), 'resourceSpans');
+  if (!Array.isArray(resourceSpans)) return null;
+  const scopeSpans = resourceSpans.flatMap((each) => itemsOf(each, 'scopeSpans'));
+  return scopeSpans.flatMap((each) => itemsOf(each, 'spans')).filter(isSpan);
+}
+
+function isSpan(value: unknown): value is ExportedSpan {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 interface ExportedSpan {
   readonly attributes?: readonly { readonly key: string; readonly value?: unknown }[];
-}
-
-interface TracesData {
-  readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: ExportedSpan[] }[] }[];
 }
 
 /** The covered attributes of a span in the order of their names. Members that OTLP does not know say nothing. */

@@ -1,4 +1,4 @@
-import { decodeMessage, encodeMessage } from '../../../../test/support/otlp/otlp-messages.ts';
+import { decodeMessage, encodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import type { End } from '../../engine/end.ts';
 import { hostOf, PORTS } from '../addresses.ts';
 import { type ExportedSpans, readTraces } from '../checks/exported-spans.ts';

@@ -1,6 +1,5 @@
-import { type Config, toConfig } from '../../../../src/config/config.ts';
+import { type Config, type ConfigFile, toConfig } from '#config';
 import { parseConfigFile } from '../../../../src/config/load.ts';
-import type { ConfigFile } from '../../../../src/config/schema.ts';
 import { hostOf, nameOfReplica, PORTS } from '../addresses.ts';
 import type { Plan } from '../plan.ts';
 

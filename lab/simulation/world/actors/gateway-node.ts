@@ -1,5 +1,5 @@
 import { NO_SECRETS } from '../../../../src/config/secrets/environment-secrets.ts';
-import type { CloseResult, Gateway } from '../../../../src/gateway.ts';
+import type { CloseResult, Gateway } from '../../../../src/gateway/create-gateway.ts';
 import type { Machine } from '../../platform/machine.ts';
 import { SimulatedThread } from '../../platform/thread.ts';
 import type { Program } from '../../program/program.ts';
@@ -116,8 +116,8 @@ export class GatewayNode {
   }
 
   async #run(thread: SimulatedThread): Promise<void> {
-    const exports = await this.#program.run(thread, 'gateway');
-    const createGateway = exports.createGateway as typeof import('../../../../src/gateway.ts').createGateway;
+    const exports = await this.#program.run(thread, 'create-gateway');
+    const createGateway = exports.createGateway as typeof import('#gateway').createGateway;
     const { file, config } = createConfigOf(this.#plan, this.index, this.firstByteMs);
     const gateway = createGateway(config, {
       secrets: {

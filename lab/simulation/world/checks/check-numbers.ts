@@ -1,6 +1,6 @@
-import { type SeqRange, SpanReader } from '../../../../src/verify-ledger/exported-span.ts';
-import type { InstanceVerdict } from '../../../../src/verify-ledger/instance-check.ts';
-import { Verification } from '../../../../src/verify-ledger/verify.ts';
+import { type SeqRange, SpanReader } from '../../../../src/records/verify/exported-span.ts';
+import type { InstanceVerdict } from '../../../../src/records/verify/instance-check.ts';
+import { Verification } from '../../../../src/records/verify/verify.ts';
 import type { Chronicle } from './chronicle.ts';
 import type { CollectedSpan } from './facts.ts';
 import type { Losses } from './losses.ts';

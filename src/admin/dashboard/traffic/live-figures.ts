@@ -1,4 +1,4 @@
-import type { ExportStats } from '#otel/queue/export-stats.ts';
+import type { ExportStats } from '#otel/queue';
 import { type CollectorState, nextCollectorState } from '../collector-state.ts';
 import { type EventLoopShare, EventLoopShares, type EventLoopTime } from '../event-loop-shares.ts';
 import { HISTORY_SLICES, SLICE_MS, toSliceIndex } from './slices.ts';
@@ -10,6 +10,8 @@ export interface Gauges {
   readonly stats: ExportStats;
   /** Requests in flight on all replicas. */
   readonly inflight: number;
+  /** The numbers of GPUs of the replicas whose number is known. */
+  readonly gpuCounts: ReadonlyMap<string, number>;
   /** The times of the workers that run. */
   readonly eventLoops: readonly EventLoopTime[];
 }
@@ -47,10 +49,11 @@ export class LiveFigures {
   #collector: CollectorState;
 
   constructor(
-    { stats, inflight, eventLoops }: Gauges,
+    { stats, inflight, gpuCounts, eventLoops }: Gauges,
     at: { readonly nowMs: number; readonly time: string },
   ) {
     this.#window = new TrafficWindow(at.nowMs);
+    this.#window.useGpuCounts(gpuCounts, at.nowMs);
     this.#samples = [{ stats, inflight, sliceIndex: toSliceIndex(at.nowMs) }];
     this.#eventLoops.sample(eventLoops, at.nowMs);
     this.#collector = { kind: 'idle', since: at.time, failedCalls: 0 };
@@ -63,7 +66,7 @@ export class LiveFigures {
 
   /** Records the current gauges. */
   sample(
-    { stats, inflight, eventLoops }: Gauges,
+    { stats, inflight, gpuCounts, eventLoops }: Gauges,
     { nowMs, time }: { readonly nowMs: number; readonly time: string },
   ): void {
     const last = this.#samples.at(-1);
@@ -75,6 +78,7 @@ export class LiveFigures {
     }
     this.#samples.push({ stats, inflight, sliceIndex });
     this.#eventLoops.sample(eventLoops, nowMs);
+    this.#window.useGpuCounts(gpuCounts, nowMs);
     if (this.#samples.length > HISTORY_SLICES + 1) this.#samples.shift();
   }
 

@@ -43,6 +43,17 @@ export class SlicedTally {
     return slice === this.#newest ? this.#current : this.#begin(slice);
   }
 
+  /** Counts GPU time in a slice no later than the newest one. What is older than those that are kept is left out. */
+  addGpuSeconds(slice: number, seconds: number): void {
+    if (slice <= this.#newest - this.#slices.length) return;
+    if (slice >= this.#newest) {
+      this.at(slice).addGpuSeconds(seconds);
+      return;
+    }
+    (this.find(slice) ?? this.#tallyFor(slice)).addGpuSeconds(seconds);
+    this.#older.addGpuSeconds(seconds);
+  }
+
   /** The tally of one slice, if a request ended in it and the slice is still kept. */
   find(slice: number): Tally | undefined {
     const place = slice % this.#slices.length;

@@ -1,12 +1,12 @@
-import type { RequestOutcome } from '#otel/encode/request-outcome.ts';
+import type { RequestOutcome } from '#otel/record';
 import { DurationHistogram } from './duration-histogram.ts';
 
 /** What a tally counts of one request. */
 export interface CountedRequest {
   readonly outcome: RequestOutcome;
   readonly outputTokens: number;
-  /** Null: unknown. */
-  readonly gpuSeconds: number | null;
+  /** Whether its GPU time is known, which is counted by itself in the slices in which it was used. */
+  readonly hasGpuTime: boolean;
   /** The bucket of the time to first token of a success; -1 without one. */
   readonly ttftBucket: number;
   /** The bucket of the latency of a success; -1 without one. */
@@ -37,7 +37,7 @@ export class Tally {
   #clientErrors = 0;
   #canceled = 0;
   #outputTokens = 0;
-  /** Requests whose GPU time is known, and its sum. */
+  /** Requests whose GPU time is known, and the GPU time that was used in the interval. */
   #gpuRequests = 0;
   #gpuSeconds = 0;
   readonly #ttft = new DurationHistogram();
@@ -51,18 +51,20 @@ export class Tally {
     return this.#errors;
   }
 
-  add({ outcome, outputTokens, gpuSeconds, ttftBucket, latencyBucket }: CountedRequest): void {
+  add({ outcome, outputTokens, hasGpuTime, ttftBucket, latencyBucket }: CountedRequest): void {
     this.#requests += 1;
     if (outcome === 'error') this.#errors += 1;
     else if (outcome === 'client_error') this.#clientErrors += 1;
     else if (outcome === 'canceled') this.#canceled += 1;
     this.#outputTokens += outputTokens;
-    if (gpuSeconds !== null) {
-      this.#gpuRequests += 1;
-      this.#gpuSeconds += gpuSeconds;
-    }
+    if (hasGpuTime) this.#gpuRequests += 1;
     if (ttftBucket >= 0) this.#ttft.add(ttftBucket);
     if (latencyBucket >= 0) this.#latency.add(latencyBucket);
+  }
+
+  /** Counts GPU time of a request that ends in this interval or later. */
+  addGpuSeconds(seconds: number): void {
+    this.#gpuSeconds += seconds;
   }
 
   /** Adds the counts of another tally. */

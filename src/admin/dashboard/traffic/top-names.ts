@@ -33,6 +33,11 @@ export class TopNames {
     return row.name;
   }
 
+  /** Counts GPU time in a slice, in the row of this name. */
+  addGpuSeconds(row: string, slice: number, seconds: number): void {
+    (this.#rows.get(row) ?? this.#others).slices.addGpuSeconds(slice, seconds);
+  }
+
   /** Gives the rows to the names that need them. Call it when `slice` has ended. */
   endSlice(slice: number): void {
     for (const { name, slices } of this.#rows.values()) {

@@ -1,7 +1,8 @@
-import { type RequestOutcome, toOutcome } from '#otel/encode/request-outcome.ts';
-import type { RequestRecord } from '#otel/encode/request-record.ts';
+import { type RequestOutcome, toOutcome } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import { toBucket } from './duration-histogram.ts';
 import { type CountedReason, FailureReasons } from './failure-reasons.ts';
+import { GpuTime } from './gpu-time.ts';
 import { HISTORY_SLICES, SLICE_MS, SlicedTally, toSliceIndex, WINDOW_SLICES } from './slices.ts';
 import { type CountedRequest, Tally, type Traffic } from './tally.ts';
 import { OTHER_NAMES, TopNames } from './top-names.ts';
@@ -20,6 +21,7 @@ export type TrafficFacts = Pick<
   | 'e2e_ms'
   | 'completion_tokens'
   | 'gpu_seconds'
+  | 'background_ms'
 >;
 
 /** The figures of a name. */
@@ -57,7 +59,7 @@ interface ReplicaCounts {
  * The requests that ended recently: all, and by replica, model and tenant. A request adds a few numbers to the slice in
  * which it ends; figures are computed on demand. Times are on a monotonic clock.
  *
- * Memory depends only on the number of replicas: at most 24 kB for each that had requests in the last five minutes, and
+ * Memory depends only on the number of replicas: at most 25 kB for each that had requests in the last five minutes, and
  * 6 MB for all else.
  */
 export class TrafficWindow {
@@ -70,6 +72,7 @@ export class TrafficWindow {
   readonly #models = new TopNames();
   readonly #tenants = new TopNames();
   readonly #failureReasons = new FailureReasons();
+  readonly #gpuTime = new GpuTime();
 
   constructor(startedAtMs: number) {
     this.#startedAtMs = startedAtMs;
@@ -86,11 +89,17 @@ export class TrafficWindow {
     this.#total.at(slice).add(request);
     if (replica !== undefined) this.#addToReplica(replica, slice, request);
     const shownModel = model === undefined ? null : this.#models.add(model, slice, request);
-    if (tenant !== undefined) this.#tenants.add(tenant, slice, request);
+    const shownTenant = tenant === undefined ? null : this.#tenants.add(tenant, slice, request);
+    if (facts.gpu_seconds !== undefined) this.#addGpuTime(facts, { shownModel, shownTenant }, nowMs);
     if (outcome !== 'error' && outcome !== 'client_error') return;
     const code = facts.error_type ?? (facts.status >= 400 ? String(facts.status) : OTHER_NAMES);
     const reason = { code, status: facts.status, replica: replica ?? null, model: shownModel };
     this.#failureReasons.add(reason, slice);
+  }
+
+  /** Takes the numbers of GPUs of the replicas that have any. */
+  useGpuCounts(gpuCounts: ReadonlyMap<string, number>, nowMs: number): void {
+    this.#gpuTime.configure(gpuCounts, nowMs);
   }
 
   /** The figures of the last minute. */
@@ -119,6 +128,23 @@ export class TrafficWindow {
   slice(index: number): Traffic {
     const tally = this.#history.find(index) ?? this.#total.find(index) ?? new Tally();
     return tally.toTraffic(SLICE_MS / 1000);
+  }
+
+  /** Counts the GPU time of a request, which was counted before, in the slices in which it was used. */
+  #addGpuTime(
+    { replica, gpu_seconds = 0, e2e_ms, background_ms = e2e_ms }: TrafficFacts,
+    { shownModel, shownTenant }: { readonly shownModel: string | null; readonly shownTenant: string | null },
+    nowMs: number,
+  ): void {
+    const used = { replica, seconds: gpu_seconds, durationMs: background_ms };
+    const slices = replica === undefined ? undefined : this.#replicas.get(replica)?.slices;
+    this.#gpuTime.spread(used, nowMs, (slice, seconds) => {
+      this.#total.addGpuSeconds(slice, seconds);
+      if (slice < this.#current) this.#history.addGpuSeconds(slice, seconds);
+      slices?.addGpuSeconds(slice, seconds);
+      if (shownModel !== null) this.#models.addGpuSeconds(shownModel, slice, seconds);
+      if (shownTenant !== null) this.#tenants.addGpuSeconds(shownTenant, slice, seconds);
+    });
   }
 
   #addToReplica(name: string, slice: number, request: CountedRequest): void {
@@ -153,7 +179,7 @@ function toCounted(facts: TrafficFacts, outcome: RequestOutcome): CountedRequest
   return {
     outcome,
     outputTokens: completion_tokens ?? 0,
-    gpuSeconds: gpu_seconds ?? null,
+    hasGpuTime: gpu_seconds !== undefined,
     ttftBucket: isSuccess && ttft_ms !== undefined ? toBucket(ttft_ms) : -1,
     latencyBucket: isSuccess ? toBucket(e2e_ms) : -1,
   };

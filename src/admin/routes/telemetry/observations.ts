@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Observation } from '../../../verdict/observation.ts';
+import type { Observation } from '#verdict';
 import { defineRoute, json } from '../../route.ts';
 import { roundTo3 } from '../../shown-record.ts';
 

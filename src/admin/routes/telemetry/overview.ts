@@ -1,5 +1,5 @@
-import type { ShownRecord } from '#otel/encode/decode/decode-record.ts';
-import { allows } from '../../../config/secrets/admin-tokens.ts';
+import { allows } from '#config';
+import type { ShownRecord } from '#otel/record';
 import type { GatewayIdentity } from '../../admin-collaborators.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
@@ -50,7 +50,7 @@ export const showOverview = defineRoute({
         },
         started_at: gateway.startedAt,
         gateway: toGatewayJson(gateway),
-        trace_url_template: dashboard.traceUrlTemplate,
+        trace_url_template: dashboard.traceUrlTemplate(),
         stats: toStatsJson(stats()),
         queue_size: dashboard.queueSize,
         export_to: dashboard.exportTo,

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { ShownRecord } from '#otel/encode/decode/decode-record.ts';
-import { hasFailed } from '#otel/encode/request-outcome.ts';
+import { hasFailed, type ShownRecord } from '#otel/record';
 import { defineRoute, json } from '../../route.ts';
 import { afterParam, shownRecordSchema, toRecordJson } from '../../shown-record.ts';
 

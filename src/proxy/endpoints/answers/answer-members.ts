@@ -1,5 +1,4 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
-import { readText } from '../../../json/read-value.ts';
+import { type JsonCursor, readText } from '#json';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import type { ResponseIdentity } from '../../response/events/stream-chunk.ts';
 

@@ -1,7 +1,5 @@
-import type { LimitKind } from '../../../client-limits/admission.ts';
-import type { JsonCursor } from '../../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
-import { type FailureCode, messageOf, statusOf } from '../../failure.ts';
+import type { JsonCursor, MemberScanner, WantedMembers } from '#json';
+import { type FailureCode, type FailureDetails, messageOf, statusOf } from '../../failure.ts';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/events/stream-chunk.ts';
 import { isPlaceholder } from '../../response/usage-tally.ts';
@@ -23,7 +21,7 @@ import { readTimings, readUsage, type UsageNames } from './usage-members.ts';
 
 /** What is wanted of a whole answer. */
 export const MESSAGE_ANSWER: WantedMembers = {
-  members: ['id', 'model', 'stop_reason', 'usage', 'timings'],
+  members: ['id', 'model', 'stop_reason', 'usage', 'timings', 'metrics'],
   list: null,
   itemMembers: [],
 };
@@ -56,9 +54,11 @@ export function readMessageAnswer({ captured }: MemberScanner, json: JsonCursor)
   readCaptured(captured, 'usage', json, () => {
     if (json.peek() === 'object') usage = readUsage(json, USAGE_NAMES);
   });
-  readCaptured(captured, 'timings', json, () => {
-    if (json.peek() === 'object') timings = readTimings(json);
-  });
+  for (const key of ['timings', 'metrics']) {
+    readCaptured(captured, key, json, () => {
+      if (json.peek() === 'object') timings = readTimings(json);
+    });
+  }
   readCaptured(captured, 'stop_reason', json, () => {
     stopReason = readName(json);
   });
@@ -79,8 +79,8 @@ export function readMessageEvent(
 }
 
 /** The body of an error answer. `code` is the gateway's own, beside what the API defines. */
-export function toMessageErrorBody(code: FailureCode, limit: LimitKind | null = null): string {
-  const error = { type: errorTypeOf(statusOf(code)), message: messageOf(code, limit), code };
+export function toMessageErrorBody(code: FailureCode, details?: FailureDetails): string {
+  const error = { type: errorTypeOf(statusOf(code)), message: messageOf(code, details), code };
   return JSON.stringify({ type: 'error', error });
 }
 
@@ -126,6 +126,7 @@ function readEventMember(json: JsonCursor, key: string, event: EventDraft): void
       return;
     case 'usage':
     case 'timings':
+    case 'metrics':
       readFigures(json, key, chunk);
       return;
     case 'error':
@@ -162,7 +163,7 @@ function readContent(json: JsonCursor, event: EventDraft): void {
   }
 }
 
-function readFigures(json: JsonCursor, key: 'usage' | 'timings', chunk: ChunkDraft): void {
+function readFigures(json: JsonCursor, key: 'usage' | 'timings' | 'metrics', chunk: ChunkDraft): void {
   const isObject = json.peek() === 'object';
   if (key === 'usage') chunk.usage = isObject ? readUsage(json, USAGE_NAMES) : null;
   else chunk.timings = isObject ? readTimings(json) : null;

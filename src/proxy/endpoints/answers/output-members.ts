@@ -1,4 +1,4 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
+import type { JsonCursor } from '#json';
 import type { StreamChunk } from '../../response/events/stream-chunk.ts';
 
 /** What an event says, while it is read. */

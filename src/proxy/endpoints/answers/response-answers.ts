@@ -1,6 +1,4 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
-import { readMemberOf } from '../../../json/read-value.ts';
+import { type JsonCursor, type MemberScanner, readMemberOf, type WantedMembers } from '#json';
 import { type FailureCode, messageOf } from '../../failure.ts';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/events/stream-chunk.ts';
@@ -22,7 +20,7 @@ import { readTimings, readUsage, type UsageNames } from './usage-members.ts';
 
 /** What is wanted of a whole answer. */
 export const RESPONSE_ANSWER: WantedMembers = {
-  members: ['id', 'model', 'status', 'incomplete_details', 'usage', 'timings'],
+  members: ['id', 'model', 'status', 'incomplete_details', 'usage', 'timings', 'metrics'],
   list: null,
   itemMembers: [],
 };
@@ -54,7 +52,7 @@ const END_TYPES: ReadonlySet<string | null> = new Set([
 const OPEN_STATUSES: ReadonlySet<string> = new Set(['queued', 'in_progress']);
 
 /** What a response object says. */
-interface ResponseDraft extends Pick<ChunkDraft, 'identity' | 'usage'> {
+interface ResponseDraft extends Pick<ChunkDraft, 'identity' | 'usage' | 'timings'> {
   status: string | null;
   incompleteReason: string | null;
 }
@@ -71,18 +69,15 @@ interface EventDraft {
 /** Reads what a scanner has found of a whole answer. The input need not be JSON. */
 export function readResponseAnswer({ captured }: MemberScanner, json: JsonCursor): AnswerFacts {
   const response = newResponse();
-  for (const key of ['status', 'incomplete_details', 'usage'] as const) {
+  for (const key of ['status', 'incomplete_details', 'usage', 'timings', 'metrics'] as const) {
     readCaptured(captured, key, json, () => readResponseMember(json, key, response, false));
   }
-  let timings: AnswerFacts['timings'] = null;
-  readCaptured(captured, 'timings', json, () => {
-    if (json.peek() === 'object') timings = readTimings(json);
-  });
   return {
     identity: identityOf(captured, json),
     usage: response.usage,
-    timings,
+    timings: response.timings,
     finished: finishedOf(response),
+    isOpen: response.status !== null && OPEN_STATUSES.has(response.status),
   };
 }
 
@@ -106,7 +101,7 @@ export function toResponseErrorEvent(code: FailureCode): string {
 }
 
 function newResponse(): ResponseDraft {
-  return { identity: null, usage: null, status: null, incompleteReason: null };
+  return { identity: null, usage: null, timings: null, status: null, incompleteReason: null };
 }
 
 function readEventMember(json: JsonCursor, key: string, event: EventDraft): void {
@@ -131,6 +126,7 @@ function readEventMember(json: JsonCursor, key: string, event: EventDraft): void
       event.isNamedCall = readItem(json);
       return;
     case 'timings':
+    case 'metrics':
       if (json.peek() !== 'object') break;
       chunk.timings = readTimings(json);
       return;
@@ -160,6 +156,11 @@ function readResponseMember(
       response.usage = null;
       if (json.peek() !== 'object') break;
       response.usage = readUsage(json, USAGE_NAMES);
+      return;
+    case 'timings':
+    case 'metrics':
+      if (json.peek() !== 'object') break;
+      response.timings = readTimings(json);
       return;
   }
   json.skip();
@@ -191,6 +192,8 @@ function finish({ chunk, response, type, isNamedCall }: EventDraft): void {
   if (type === 'error' || type === 'response.failed') chunk.hasError = true;
   chunk.identity = response.identity;
   chunk.usage = response.usage;
+  // llama.cpp has them beside the response, vLLM in it.
+  chunk.timings ??= response.timings;
   if (!END_TYPES.has(type)) return;
   chunk.kind = 'done';
   chunk.finished = finishedOf(response);

@@ -1,5 +1,4 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
+import type { JsonCursor, MemberScanner, WantedMembers } from '#json';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import type { AnswerFacts, StreamChunk } from '../../response/events/stream-chunk.ts';
 import type { UsageFigures } from '../../response/usage-tally.ts';

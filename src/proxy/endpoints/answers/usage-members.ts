@@ -1,5 +1,5 @@
-import { MAX_TIMINGS } from '#otel/encode/record-bounds.ts';
-import type { JsonCursor } from '../../../json/cursor.ts';
+import type { JsonCursor } from '#json';
+import { MAX_TIMINGS } from '#otel/record';
 import type { UsageFigures } from '../../response/usage-tally.ts';
 
 /** How an API spells the figures of its usage object. */
@@ -73,20 +73,49 @@ function setCount(figures: UsageFigures, name: keyof UsageFigures, json: JsonCur
 
 const TIMING_NAME = /^[A-Za-z0-9_.]{1,64}$/;
 
-/** Reads the numbers of an engine's own object. Names are checked, since they reach the record. */
+/** The object in vLLM's `metrics` that has numbers, too (vllm-project/vllm#48915). */
+const TIMING_GROUP = 'speculative_decoding';
+
+/**
+ * The list in it that is recorded, by position: how many steps accepted no draft token, one, two. Its list of every single
+ * step has no bound.
+ */
+const TIMING_LIST = 'acceptance_histogram';
+
+/**
+ * Reads the numbers of an engine's own object, and those of speculative decoding in it:
+ * `speculative_decoding.num_draft_tokens`. Names are checked, since they reach the record.
+ */
 export function readTimings(json: JsonCursor): Record<string, number> {
   const timings = new Map<string, number>();
-  json.beginObject();
-  while (json.nextKey()) {
-    const name = json.key();
-    if (json.peek() !== 'number') {
-      json.skip();
-      continue;
-    }
-    const value = json.readNumber();
-    const isKept = timings.has(name) || timings.size < MAX_TIMINGS;
-    if (Number.isFinite(value) && TIMING_NAME.test(name) && isKept) timings.set(name, value);
-  }
+  readNumbersOf(json, timings, '');
   // Unlike an assignment, this turns a key `__proto__` into a plain member.
   return Object.fromEntries(timings);
+}
+
+function readNumbersOf(json: JsonCursor, timings: Map<string, number>, prefix: string): void {
+  json.beginObject();
+  while (json.nextKey()) {
+    const key = json.key();
+    const name = prefix + key;
+    const kind = json.peek();
+    if (kind === 'number') setTiming(timings, name, json.readNumber());
+    else if (kind === 'object' && name === TIMING_GROUP) readNumbersOf(json, timings, `${TIMING_GROUP}.`);
+    else if (kind === 'array' && name === `${TIMING_GROUP}.${TIMING_LIST}`)
+      readTimingList(json, timings, name);
+    else json.skip();
+  }
+}
+
+function readTimingList(json: JsonCursor, timings: Map<string, number>, name: string): void {
+  json.beginArray();
+  for (let position = 0; json.nextElement(); position++) {
+    if (json.peek() === 'number') setTiming(timings, `${name}.${position}`, json.readNumber());
+    else json.skip();
+  }
+}
+
+function setTiming(timings: Map<string, number>, name: string, value: number): void {
+  const isKept = timings.has(name) || timings.size < MAX_TIMINGS;
+  if (Number.isFinite(value) && isKept && TIMING_NAME.test(name)) timings.set(name, value);
 }

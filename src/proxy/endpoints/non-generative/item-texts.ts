@@ -1,4 +1,4 @@
-import type { JsonCursor, Span } from '../../../json/cursor.ts';
+import type { JsonCursor, Span } from '#json';
 import { readMembers, type TextReader } from '../../request/inspection/text-reader.ts';
 
 const ITEM_MEMBERS: ReadonlySet<string> = new Set(['text', 'content', 'type']);
@@ -39,7 +39,8 @@ function readItem(reader: TextReader, cursor: JsonCursor): boolean {
 }
 
 function readObject(reader: TextReader, cursor: JsonCursor): boolean {
-  const members = readMembers(cursor, ITEM_MEMBERS);
+  // The fields of a document may be the client's own, so their names are in no doubt.
+  const members = readMembers(cursor, ITEM_MEMBERS, null);
   const content = members.get('content');
   const text = reader.stringAt(members.get('text')) ?? reader.stringAt(content);
   if (text !== undefined) {
@@ -60,7 +61,7 @@ function readPart(reader: TextReader, cursor: JsonCursor): boolean {
     return true;
   }
   if (cursor.peek() !== 'object') return false;
-  const text = reader.stringAt(readMembers(cursor, ITEM_MEMBERS).get('text'));
+  const text = reader.stringAt(readMembers(cursor, ITEM_MEMBERS, reader.names).get('text'));
   if (text !== undefined) reader.addText(text);
   return true;
 }

@@ -1,6 +1,4 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
-import type { MemberScanner, WantedMembers } from '../../../json/member-scanner.ts';
-import { readCount, readMemberOf } from '../../../json/read-value.ts';
+import { type JsonCursor, type MemberScanner, readCount, readMemberOf, type WantedMembers } from '#json';
 import { toFailureJson } from '../../failure.ts';
 import type { AnswerFacts } from '../../response/events/stream-chunk.ts';
 import type { UsageFigures } from '../../response/usage-tally.ts';

@@ -1,4 +1,4 @@
-import type { Span } from '../../../json/cursor.ts';
+import type { Span } from '#json';
 import { ChunkList } from '../read-body.ts';
 
 /** Replaces a span, which may be empty, with this text. */

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads';
-import { startThread } from '../../../embedded.ts';
-import { allowAtMost, MemberLimitError } from '../../../json/member-allowance.ts';
+import { startThread } from '#base';
+import { allowAtMost, MemberLimitError } from '#json';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';
 import { createPrefixHasher, type PrefixHashSettings } from '../../record/prefix-hashes.ts';

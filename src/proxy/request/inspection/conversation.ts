@@ -1,5 +1,5 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
-import { readMemberOf, readText } from '../../../json/read-value.ts';
+import { type JsonCursor, readMemberOf, readText } from '#json';
+import { type NameDoubtsReader, readCheckedText } from './member-names.ts';
 
 /** For the name of a conversation or response as it is written. A record has 256 characters of it. */
 export const MAX_NAME_BYTES = 1024;
@@ -15,6 +15,11 @@ type ConversationMember = keyof typeof CONVERSATION_KEYS;
 /** Reads what a body calls its conversation. */
 export class ConversationReader {
   readonly #names: { [Member in ConversationMember]?: string | undefined } = {};
+  readonly #doubts: NameDoubtsReader;
+
+  constructor(doubts: NameDoubtsReader) {
+    this.#doubts = doubts;
+  }
 
   /** The name; undefined if there is none. */
   get name(): string | undefined {
@@ -24,17 +29,25 @@ export class ConversationReader {
 
   /** Reads the value of one of the members. Of duplicate members the last one counts. */
   read(cursor: JsonCursor, member: ConversationMember): void {
-    this.#names[member] = readName(cursor, member);
+    this.#names[member] = readName(cursor, member, this.#doubts);
   }
 }
 
-function readName(cursor: JsonCursor, member: ConversationMember): string | undefined {
+function readName(
+  cursor: JsonCursor,
+  member: ConversationMember,
+  doubts: NameDoubtsReader,
+): string | undefined {
   if (cursor.peek() !== 'object') {
     const text = readText(cursor, MAX_NAME_BYTES);
     return member === 'metadata' ? undefined : text;
   }
   const key = CONVERSATION_KEYS[member];
-  if (key !== null) return readMemberOf(cursor, key, (value) => readText(value, MAX_NAME_BYTES));
+  // The names in metadata are the client's own: no engine reads them.
+  if (member === 'metadata') {
+    return readMemberOf(cursor, CONVERSATION_KEYS[member], (value) => readText(value, MAX_NAME_BYTES));
+  }
+  if (key !== null) return readCheckedText(cursor, key, MAX_NAME_BYTES, doubts);
   cursor.skip();
   return undefined;
 }

@@ -1,5 +1,5 @@
-import type { Engine } from '../../../config/config.ts';
-import type { JsonCursor } from '../../../json/cursor.ts';
+import type { Engine } from '#config';
+import type { JsonCursor } from '#json';
 
 /**
  * What a request says where engines expect a boolean: the JSON value if it is a scalar, a string only up to the length

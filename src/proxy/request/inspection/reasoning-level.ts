@@ -1,5 +1,5 @@
-import type { JsonCursor } from '../../../json/cursor.ts';
-import { readMemberOf, readText } from '../../../json/read-value.ts';
+import { type JsonCursor, readText } from '#json';
+import { type NameDoubtsReader, readCheckedText } from './member-names.ts';
 
 /** For a level as it is written: `medium`, or a word that an engine knows. */
 const MAX_LEVEL_BYTES = 64;
@@ -11,7 +11,12 @@ const MAX_LEVEL_BYTES = 64;
 export type ReasoningMember = 'reasoning_effort' | 'reasoning' | 'output_config';
 
 /** Reads the value of one of the members; undefined if it says no level. */
-export function readReasoningLevel(cursor: JsonCursor, member: ReasoningMember): string | undefined {
-  const readLevel = (value: JsonCursor) => readText(value, MAX_LEVEL_BYTES);
-  return member === 'reasoning_effort' ? readLevel(cursor) : readMemberOf(cursor, 'effort', readLevel);
+export function readReasoningLevel(
+  cursor: JsonCursor,
+  member: ReasoningMember,
+  names: NameDoubtsReader,
+): string | undefined {
+  return member === 'reasoning_effort'
+    ? readText(cursor, MAX_LEVEL_BYTES)
+    : readCheckedText(cursor, 'effort', MAX_LEVEL_BYTES, names);
 }

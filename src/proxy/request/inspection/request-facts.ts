@@ -1,11 +1,10 @@
-import { JsonCursor, JsonSyntaxError, type Span } from '../../../json/cursor.ts';
-import type { MemberAllowance } from '../../../json/member-allowance.ts';
-import { readCount, readText } from '../../../json/read-value.ts';
+import { JsonCursor, JsonSyntaxError, type MemberAllowance, readCount, readText, type Span } from '#json';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
 import { ConversationReader, MAX_NAME_BYTES } from './conversation.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
+import { type NameDoubts, NameDoubtsReader } from './member-names.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
 import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
 
@@ -17,6 +16,8 @@ export interface RequestFacts {
   readonly alias: UsedAlias | null;
   /** `stream` as it was sent: engines differ in what they read as true (`readFlag`). */
   readonly stream: Flag;
+  /** `background` as it was sent: whether the engine may go on after its answer. */
+  readonly background: Flag;
   /** The first of the endpoint's `maxTokensMembers` that is a non-negative integer; undefined if none is. */
   readonly maxTokens: number | undefined;
   /** How many choices were asked for; undefined if `n` is not a non-negative integer. */
@@ -28,12 +29,16 @@ export interface RequestFacts {
   readonly texts: readonly (Span | undefined)[];
   /** The value of `tools`. */
   readonly tools: Span | undefined;
-  /** The `previous_response_id`; undefined if it is absent, not a string, or longer than 1 KiB. */
-  readonly previousResponseId: string | undefined;
+  /** The `previous_response_id`; undefined: absent or null. Null: not a string, or longer than 1 KiB. */
+  readonly previousResponseId: string | null | undefined;
+  /** Whether the body may say what id the response gets: `request_id`, with vLLM and SGLang. */
+  readonly choosesId: boolean;
   /** How much the model shall reason; undefined if the body does not say it, or in more than 64 bytes. */
   readonly reasoningLevel: string | undefined;
   /** What the body calls its conversation; undefined if it does not name one. */
   readonly conversation: string | undefined;
+  /** Names of members that an engine might read otherwise. Those in the text are in its description. */
+  readonly names: NameDoubts;
 }
 
 /**
@@ -53,6 +58,32 @@ export function readRequestFacts(
   return new FactsReader(body, endpoint, allowance).read(aliases);
 }
 
+/** The top-level members that are read at every endpoint, besides those of its text and its limits. */
+const COMMON_MEMBERS = [
+  'model',
+  'stream',
+  'background',
+  'n',
+  'stream_options',
+  'tools',
+  'previous_response_id',
+  'request_id',
+  'reasoning_effort',
+  'reasoning',
+  'output_config',
+  'conversation',
+  'metadata',
+  'prompt_cache_key',
+] as const;
+
+type CommonMember = (typeof COMMON_MEMBERS)[number];
+
+const commonMembers: ReadonlySet<string> = new Set(COMMON_MEMBERS);
+
+function isCommonMember(key: string): key is CommonMember {
+  return commonMembers.has(key);
+}
+
 /** For a model's name as it is written. No replica has a longer one, and to copy and compare it would cost. */
 const MAX_MODEL_BYTES = 64 * 1024;
 
@@ -64,15 +95,20 @@ class FactsReader {
   /** The value of `model`, with its quotes if it is a string. */
   #modelSpan: Span = { start: 0, end: 0 };
   #stream: Flag;
+  #background: Flag;
   /** The counts of the endpoint's `maxTokensMembers`, by their index. */
   readonly #maxTokens: (number | undefined)[] = [];
   #n: number | undefined;
-  readonly #streamOptions = new StreamOptionsReader();
+  readonly #names = new NameDoubtsReader();
+  readonly #streamOptions = new StreamOptionsReader(this.#names);
   readonly #texts: (Span | undefined)[] = [];
   #tools: Span | undefined;
-  #previousResponseId: string | undefined;
+  #previousResponseId: string | null | undefined;
+  #choosesId = false;
   #reasoningLevel: string | undefined;
-  readonly #conversation = new ConversationReader();
+  readonly #conversation = new ConversationReader(this.#names);
+  /** The names of the members that were read. */
+  readonly #read: string[] = [];
 
   constructor(body: Buffer, endpoint: RecordedEndpoint, allowance?: MemberAllowance) {
     this.#cursor = new JsonCursor(body, 0, body.length, allowance);
@@ -87,6 +123,7 @@ class FactsReader {
       model,
       alias: name === undefined || name === model ? null : { name, span: this.#modelSpan },
       stream: this.#stream,
+      background: this.#background,
       maxTokens: this.#maxTokens.find(isCount),
       n: this.#n,
       streamOptions: this.#streamOptions.options,
@@ -94,8 +131,10 @@ class FactsReader {
       texts: this.#texts,
       tools: this.#tools,
       previousResponseId: this.#previousResponseId,
+      choosesId: this.#choosesId,
       reasoningLevel: this.#reasoningLevel,
       conversation: this.#conversation.name,
+      names: { lookalike: this.#names.lookalike, repeated: this.#names.repeated },
     };
   }
 
@@ -115,13 +154,28 @@ class FactsReader {
   }
 
   #readMember(key: string): void {
+    if (isCommonMember(key)) this.#readCommonMember(key);
+    else this.#readEndpointMember(key);
+  }
+
+  #noteRead(key: string): void {
+    const isRepeated = this.#read.includes(key);
+    if (!isRepeated) this.#read.push(key);
+    this.#names.noteRead(key, isRepeated);
+  }
+
+  #readCommonMember(key: CommonMember): void {
     const cursor = this.#cursor;
+    this.#noteRead(key);
     switch (key) {
       case 'model':
         this.#readModel();
         return;
       case 'stream':
         this.#stream = readRawFlag(cursor);
+        return;
+      case 'background':
+        this.#background = readRawFlag(cursor);
         return;
       case 'n':
         this.#n = readCount(cursor);
@@ -133,12 +187,16 @@ class FactsReader {
         this.#tools = skipToSpan(cursor);
         return;
       case 'previous_response_id':
-        this.#previousResponseId = readText(cursor, MAX_NAME_BYTES);
+        this.#readPreviousResponseId();
+        return;
+      case 'request_id':
+        this.#choosesId = true;
+        cursor.skip();
         return;
       case 'reasoning_effort':
       case 'reasoning':
       case 'output_config':
-        this.#reasoningLevel = readReasoningLevel(cursor, key) ?? this.#reasoningLevel;
+        this.#reasoningLevel = readReasoningLevel(cursor, key, this.#names) ?? this.#reasoningLevel;
         return;
       case 'conversation':
       case 'metadata':
@@ -146,7 +204,7 @@ class FactsReader {
         this.#conversation.read(cursor, key);
         return;
       default:
-        this.#readEndpointMember(key);
+        throw new Error(`a common member is not read: ${key satisfies never}`);
     }
   }
 
@@ -159,14 +217,26 @@ class FactsReader {
     this.#modelSpan = { start, end: cursor.position };
   }
 
+  #readPreviousResponseId(): void {
+    const cursor = this.#cursor;
+    const isNull = cursor.peek() === 'null';
+    const id = readText(cursor, MAX_NAME_BYTES);
+    this.#previousResponseId = isNull ? undefined : (id ?? null);
+  }
+
   #readEndpointMember(key: string): void {
     const cursor = this.#cursor;
     const { textMembers, maxTokensMembers } = this.#endpoint;
     const textIndex = textMembers.indexOf(key);
     const limitIndex = maxTokensMembers.indexOf(key);
+    if (textIndex === -1 && limitIndex === -1) {
+      for (const names of [COMMON_MEMBERS, textMembers, maxTokensMembers]) this.#names.noteUnread(key, names);
+      cursor.skip();
+      return;
+    }
+    this.#noteRead(key);
     if (textIndex !== -1) this.#texts[textIndex] = skipToSpan(cursor);
-    else if (limitIndex !== -1) this.#maxTokens[limitIndex] = readCount(cursor);
-    else cursor.skip();
+    else this.#maxTokens[limitIndex] = readCount(cursor);
   }
 }
 

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import type { Span } from '../../../json/cursor.ts';
-import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import type { MemberAllowance, Span } from '#json';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import type { PrefixHasher } from '../../record/prefix-hashes.ts';
+import type { NameDoubts } from './member-names.ts';
 import { TextReader } from './text-reader.ts';
 
 /** What must be known of a request to find its text: `RequestFacts` has it. */
@@ -21,6 +21,8 @@ export interface RequestTextDescription {
   readonly promptChars?: number;
   /** 16 hex digits per block; absent when no block is complete. */
   readonly prefixHashes?: readonly string[];
+  /** Names of members that an engine might read otherwise; absent if there are none. */
+  readonly names?: NameDoubts;
 }
 
 /**
@@ -42,7 +44,10 @@ export function describeRequestText(
   const reader = new TextReader(body, hasher, chain, allowance);
   const isText = endpoint.readText(reader, texts);
   const prefixHashes = chain.finish();
-  if (!isText) return {};
-  if (model === null) return { promptChars: reader.chars };
-  return { promptChars: reader.chars, ...(prefixHashes.length > 0 && { prefixHashes }) };
+  const { lookalike, repeated } = reader.names;
+  const hasDoubts = lookalike !== null || repeated !== null;
+  const names = hasDoubts ? { names: { lookalike, repeated } } : null;
+  if (!isText) return { ...names };
+  if (model === null) return { promptChars: reader.chars, ...names };
+  return { promptChars: reader.chars, ...(prefixHashes.length > 0 && { prefixHashes }), ...names };
 }

@@ -1,6 +1,7 @@
-import type { JsonCursor, JsonKind, Span } from '../../../json/cursor.ts';
+import type { JsonCursor, JsonKind, Span } from '#json';
 import { Failure } from '../../failure.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
+import type { NameDoubtsReader } from './member-names.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
 interface StreamOptionsSpan extends Span {
@@ -35,12 +36,19 @@ const NO_STREAM_OPTIONS: StreamOptions = {
   continuousUsageStats: undefined,
 };
 
+const MEMBERS = ['include_usage', 'continuous_usage_stats'] as const;
+
 /** Reads every top-level `stream_options` of one body. */
 export class StreamOptionsReader {
   /** Of those read so far. */
   options = NO_STREAM_OPTIONS;
+  readonly #names: NameDoubtsReader;
   #usageMemberCount = 0;
   #readBytes = 0;
+
+  constructor(names: NameDoubtsReader) {
+    this.#names = names;
+  }
 
   /** Reads the value at the cursor. Throws the Failure `large_stream_options` if there are too many of them. */
   read(cursor: JsonCursor): void {
@@ -55,10 +63,13 @@ export class StreamOptionsReader {
         const key = cursor.key();
         if (key === 'include_usage') {
           this.#countUsageMember();
+          this.#names.noteRead(key, includeUsage !== undefined);
           includeUsage = readRawFlag(cursor);
         } else if (key === 'continuous_usage_stats') {
+          this.#names.noteRead(key, continuousUsageStats !== undefined);
           continuousUsageStats = readRawFlag(cursor);
         } else {
+          this.#names.noteUnread(key, MEMBERS);
           cursor.skip();
         }
       }

@@ -1,13 +1,12 @@
 import { isAscii } from 'node:buffer';
-import { BACKSLASH, QUOTE } from '../../../json/bytes.ts';
-import { JsonCursor, type Span } from '../../../json/cursor.ts';
-import type { MemberAllowance } from '../../../json/member-allowance.ts';
+import { BACKSLASH, JsonCursor, type MemberAllowance, QUOTE, type Span } from '#json';
 import {
   countCodePoints,
   isContinuation,
   type PrefixChain,
   type PrefixHasher,
 } from '../../record/prefix-hashes.ts';
+import { NameDoubtsReader } from './member-names.ts';
 
 const RECORD_SEPARATOR = Buffer.from('\u001e');
 const SHORT_TEXT_BYTES = 64;
@@ -21,6 +20,8 @@ const NO_MEMBERS: Members = new Map();
 export class TextReader {
   /** Unicode code points of the text so far. */
   chars = 0;
+  /** Of the objects in the text. */
+  readonly names = new NameDoubtsReader();
   readonly #body: Buffer;
   readonly #hasher: PrefixHasher;
   readonly #chain: PrefixChain;
@@ -130,8 +131,16 @@ export class TextReader {
   }
 }
 
-/** The wanted members of the cursor's next object; of duplicates the last. None if the value is not an object. */
-export function readMembers(cursor: JsonCursor, wanted: ReadonlySet<string>): Members {
+/**
+ * The wanted members of the cursor's next object; of duplicates the last. None if the value is not an object.
+ *
+ * @param names notes doubts about the names; null: they may be the client's own
+ */
+export function readMembers(
+  cursor: JsonCursor,
+  wanted: ReadonlySet<string>,
+  names: NameDoubtsReader | null,
+): Members {
   if (cursor.peek() !== 'object') {
     cursor.skip();
     return NO_MEMBERS;
@@ -141,7 +150,12 @@ export function readMembers(cursor: JsonCursor, wanted: ReadonlySet<string>): Me
   while (cursor.nextKey()) {
     const key = cursor.key();
     cursor.skip();
-    if (wanted.has(key)) members.set(key, { start: cursor.valueStart, end: cursor.valueEnd });
+    if (wanted.has(key)) {
+      names?.noteRead(key, members.has(key));
+      members.set(key, { start: cursor.valueStart, end: cursor.valueEnd });
+    } else {
+      names?.noteUnread(key, wanted);
+    }
   }
   return members;
 }

@@ -1,6 +1,5 @@
-import { copyToKeep } from '../../../http/upstream/shared-reads.ts';
-import { BACKSLASH, QUOTE, viewOf } from '../../../json/bytes.ts';
-import { type JsonLexer, JsonSyntaxError } from '../../../json/lexer.ts';
+import { BACKSLASH, type JsonLexer, JsonSyntaxError, QUOTE, viewOf } from '#json';
+import { copyToKeep } from '#wire';
 import type { EventScratch } from './event-scratch.ts';
 import type { MemberSpan } from './stream-chunk.ts';
 

@@ -1,4 +1,4 @@
-import { MemberScanner, type WantedMembers } from '../../../json/member-scanner.ts';
+import { MemberScanner, type WantedMembers } from '#json';
 import type { UndoRules } from '../undo-usage.ts';
 
 const DATA_FIELD = Buffer.from('data:');

@@ -1,4 +1,4 @@
-import type { Fingerprint } from '../../../replicas/data/replica.ts';
+import type { Fingerprint } from '#replicas';
 import type { ResponseReading } from '../response-reading.ts';
 import type { StreamTap } from '../stream-tap.ts';
 import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from '../undo-usage.ts';
@@ -52,6 +52,19 @@ export class EventRelay implements SseSink {
     return this.#held !== null;
   }
 
+  /**
+   * Whether the held event is the last with output, and lacks a fingerprint that only the usage chunk will show. Nothing
+   * but that chunk can follow, so to wait for it delays nothing else.
+   */
+  get holdsForFingerprint(): boolean {
+    return (
+      this.#held?.splice != null &&
+      this.#undo?.movedMember === 'systemFingerprint' &&
+      this.#fingerprint.text === null &&
+      this.#reading.choicesPerPrompt === 1
+    );
+  }
+
   /** How many finishing events have been held so far. */
   get heldCount(): number {
     return this.#heldCount;
@@ -98,6 +111,8 @@ export class EventRelay implements SseSink {
     }
     if (this.#sentOfPending > 0 || chunk === null) this.#passEvent(bytes, start, end);
     else this.#undoEvent(bytes, start, end, chunk, this.#undo);
+    // Afterwards: an event that came in pieces has released the held one before it could be read.
+    if (chunk !== null) this.#noteFingerprint(chunk, this.#undo);
     this.#beginEvent();
   }
 
@@ -142,7 +157,7 @@ export class EventRelay implements SseSink {
   #undoEvent(bytes: Buffer, start: number, end: number, chunk: StreamChunk, rules: UndoRules): void {
     if (showsForcedUsage(chunk, rules)) this.#isForced = true;
     const decision = this.#isForced ? 'pass' : decideUndo(chunk, rules);
-    this.#release(decision === 'withhold' ? this.#readMovedMember(chunk, rules) : null);
+    this.#release(decision === 'withhold' ? this.#movedMemberOf(chunk, rules) : null);
     this.#wasWithheld = decision === 'withhold';
     switch (decision) {
       case 'withhold':
@@ -166,14 +181,17 @@ export class EventRelay implements SseSink {
     }
   }
 
-  /** The member that a withheld usage chunk took from the finishing chunk. A fingerprint is remembered. */
-  #readMovedMember(chunk: StreamChunk, { movedMember }: UndoRules): Buffer | null {
+  /** The member that a withheld usage chunk took from the finishing chunk. */
+  #movedMemberOf(chunk: StreamChunk, { movedMember }: UndoRules): Buffer | null {
     const span = movedMember === null ? null : chunk.members[movedMember];
-    if (span === null) return null;
-    const text = this.#reading.scratch.data.bytes.subarray(span.start, span.end);
-    const isKept = movedMember === 'systemFingerprint' && text.length <= MAX_REMEMBERED_BYTES;
-    if (isKept) this.#fingerprint.note(text);
-    return text;
+    return span && this.#reading.scratch.data.bytes.subarray(span.start, span.end);
+  }
+
+  /** Remembers the fingerprint, whichever chunk of the stream shows it. */
+  #noteFingerprint(chunk: StreamChunk, rules: UndoRules): void {
+    if (rules.movedMember !== 'systemFingerprint') return;
+    const text = this.#movedMemberOf(chunk, rules);
+    if (text !== null && text.length <= MAX_REMEMBERED_BYTES) this.#fingerprint.note(text);
   }
 
   /**

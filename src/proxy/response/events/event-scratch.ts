@@ -1,6 +1,4 @@
-import { viewOf } from '../../../json/bytes.ts';
-import { JsonCursor } from '../../../json/cursor.ts';
-import { JsonLexer } from '../../../json/lexer.ts';
+import { JsonCursor, JsonLexer, viewOf } from '#json';
 import { type CurrentEventData, createEventData } from './sse.ts';
 
 const NOTHING = Buffer.alloc(0);

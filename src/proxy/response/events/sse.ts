@@ -1,4 +1,4 @@
-import { copyBytes, GrowingBytes } from '../../../json/growing-bytes.ts';
+import { copyBytes, GrowingBytes } from '#json';
 
 const LF = 10;
 const CR = 13;

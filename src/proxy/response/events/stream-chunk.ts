@@ -15,6 +15,8 @@ export interface AnswerFacts {
   readonly timings: Readonly<Record<string, number>> | null;
   /** The choices that are complete. */
   readonly finished: readonly FinishedChoice[];
+  /** Whether the engine says that it is not over and goes on. Absent: it says nothing of the kind. */
+  readonly isOpen?: boolean;
 }
 
 /** A choice that is complete, and why. */

@@ -1,6 +1,6 @@
-import { waitAtMost } from '#otel/clock.ts';
-import type { ServiceConfig } from '../../../config/config.ts';
-import { inParallel } from '../in-parallel.ts';
+import { inParallel } from '#base';
+import type { ServiceConfig } from '#config';
+import { waitAtMost } from '#otel/base';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
 import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from './source-state.ts';

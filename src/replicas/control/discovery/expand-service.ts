@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { ReplicaConfig, ServiceConfig } from '../../../config/config.ts';
+import type { ReplicaConfig, ServiceConfig } from '#config';
 import type { Endpoint } from './resolver.ts';
 
 /** A host name that a URL and a replica's name can contain: letters, digits, dashes and underscores. */

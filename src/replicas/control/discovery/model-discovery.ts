@@ -1,9 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Engine } from '../../../config/config.ts';
-import { parseJson } from '../../../json/parse-json.ts';
-import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
-import { type Finding, isHealthy, toHealthFinding, toListFinding } from '../../reachability.ts';
-import { inParallel } from '../in-parallel.ts';
+import { inParallel, parseJson } from '#base';
+import type { Engine } from '#config';
+import {
+  type Finding,
+  isHealthy,
+  type ReplicaKnowledge,
+  toHealthFinding,
+  toListFinding,
+} from '#replicas/terms';
 import { type ProbeAnswer, type ProbeResult, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReachabilityLog } from './reachability-log.ts';

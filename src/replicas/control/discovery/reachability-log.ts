@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
-import type { ReplicaConfig } from '../../../config/config.ts';
-import { type Finding, REASON_TEXTS, type ReachabilityReason } from '../../reachability.ts';
+import type { ReplicaConfig } from '#config';
+import { type Finding, REASON_TEXTS, type ReachabilityReason } from '#replicas/terms';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 

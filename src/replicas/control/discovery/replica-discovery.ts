@@ -1,6 +1,6 @@
-import { waitAtMost } from '#otel/clock.ts';
-import type { Config } from '../../../config/config.ts';
-import { createInTurn } from '../../../in-turn.ts';
+import { createInTurn } from '#base';
+import type { Config } from '#config';
+import { waitAtMost } from '#otel/base';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaChanges, ReplicaRegistry } from '../registry/registry.ts';

@@ -1,4 +1,4 @@
-import type { ReplicaConfig, ServiceConfig } from '../../../config/config.ts';
+import type { ReplicaConfig, ServiceConfig } from '#config';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
 import type { PodCheck } from './kubernetes/gate/pod-check.ts';
 import { ReadinessGates } from './kubernetes/gate/readiness-gates.ts';

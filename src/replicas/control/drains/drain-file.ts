@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { createStateFile, type DamageLog, type Parsed } from '../state-dir/state-file.ts';
-import { type DrainFile, type DrainState, isRamp } from './drains.ts';
-import { isLogicalTimestamp, nextLogicalTimestamp } from './logical-timestamp.ts';
+import { type DrainState, isLogicalTimestamp, isRamp, nextLogicalTimestamp } from '#replicas/drain-state';
+import { createStateFile, type DamageLog, type Parsed } from '#state-dir';
+import type { DrainFile } from './drains.ts';
 
 const FILE_NAME = 'drains.json';
 /** How long after states could not be stored, as on a full disk, they are stored again. */
@@ -91,21 +91,27 @@ const DAMAGED_DRAIN: DrainState = { drained: true, since: null, reason: null, ve
 /** Null if it is damaged. Files of early releases have no reason and no version. */
 function toState(stored: unknown): DrainState | null {
   if (!isObject(stored)) return null;
-  const { drained, since, reason = null, version = timestampOf(since), rampMs } = stored;
+  const { drained, since, reason = null, version = timestampOf(since), rampMs, goneSince } = stored;
   const isState =
     typeof drained === 'boolean' &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string') &&
     (version === '' || isLogicalTimestamp(version)) &&
-    (rampMs === undefined || isRamp(rampMs));
+    (rampMs === undefined || isRamp(rampMs)) &&
+    (goneSince === undefined || isTime(goneSince));
   const ramp = rampMs === undefined ? {} : { rampMs };
-  return isState ? ({ drained, since, reason, version, ...ramp } as DrainState) : null;
+  const gone = goneSince === undefined ? {} : { goneSince };
+  return isState ? ({ drained, since, reason, version, ...ramp, ...gone } as DrainState) : null;
 }
 
 /** The logical timestamp for the time when a state was set; for 1970 if that is unknown. */
 function timestampOf(since: unknown): string {
   const epochMs = typeof since === 'string' ? Date.parse(since) : 0;
   return nextLogicalTimestamp('', Number.isNaN(epochMs) ? 0 : epochMs, randomBytes(6).toString('hex'));
+}
+
+function isTime(value: unknown): boolean {
+  return typeof value === 'string' && !Number.isNaN(Date.parse(value));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

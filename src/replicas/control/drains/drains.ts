@@ -1,27 +1,11 @@
-import type { Ramp, RampProgress } from '../../shared/ramp-table.ts';
-import type { SharedState } from '../../shared/shared-state.ts';
-import { newLogicalTimestamp } from './logical-timestamp.ts';
-
-/** Whether a replica is drained, since when, and why. */
-export interface DrainState {
-  readonly drained: boolean;
-  /** When it was last drained or undrained, in RFC 3339; `null` if never. */
-  readonly since: string | null;
-  /** The reason given for the last drain or undrain; `null` if none. */
-  readonly reason: string | null;
-  /** A logical timestamp, greater with every change on any gateway; `''` if there was no change. */
-  readonly version: string;
-  /** Of an undrain with a ramp: how long its turns grow. Absent: it gets all of them at once. */
-  readonly rampMs?: number;
-}
-
-/** What a drain or undrain did. */
-export interface DrainChange {
-  readonly before: DrainState;
-  readonly after: DrainState;
-  /** Resolves once `after` is on disk. Rejects if it cannot be stored, so that a restart would forget it. */
-  readonly stored: Promise<void>;
-}
+import {
+  type ChangeDetails,
+  type DrainChange,
+  type DrainState,
+  NEVER_DRAINED,
+  nextDrainState,
+} from '#replicas/drain-state';
+import type { Ramp, RampProgress, SharedState } from '#replicas/shared';
 
 /** The drain states in `state_dir/drains.json`, which survive a restart. */
 export interface DrainFile {
@@ -43,12 +27,9 @@ export interface DrainCollaborators {
 /** How long after a worker did not answer the barrier is tried again. */
 const CONFIRM_AGAIN_MS = 1_000;
 
-/** The state of a name that was never drained or undrained. */
-export const NEVER_DRAINED: DrainState = { drained: false, since: null, reason: null, version: '' };
-
 /**
  * The drain states by name. A name keeps its state while it is not configured, so that a replica that comes back is as
- * it was. Only this class sets the flags that workers read.
+ * it was, until `forgetGone` forgets it. Only this class sets the flags that workers read.
  */
 export class Drains {
   readonly #collaborators: DrainCollaborators;
@@ -96,6 +77,11 @@ export class Drains {
   /** Makes the flag of this slot follow the state of this name. */
   bind(name: string, slot: number): void {
     this.#slots.set(name, (this.#slots.get(name) ?? new Set()).add(slot));
+    const { goneSince, ...state } = this.stateOf(name);
+    if (goneSince !== undefined) {
+      this.#states.set(name, state);
+      void this.#store();
+    }
     this.#enforce(name);
   }
 
@@ -104,6 +90,27 @@ export class Drains {
     const slots = this.#slots.get(name);
     slots?.delete(slot);
     if (slots?.size === 0) this.#slots.delete(name);
+  }
+
+  /**
+   * Forgets the names that have been gone for so long, and returns them. It notes which others are gone, so call it now
+   * and then.
+   */
+  forgetGone(nowEpochMs: number, keptMs: number): readonly string[] {
+    const isGone = ([name]: readonly [string, DrainState]) => !this.#slots.has(name);
+    const gone = [...this.#states].filter(isGone);
+    const forgotten: string[] = [];
+    for (const [name, state] of gone) {
+      if (state.goneSince === undefined) {
+        this.#states.set(name, { ...state, goneSince: new Date(nowEpochMs).toISOString() });
+      } else if (nowEpochMs - Date.parse(state.goneSince) >= keptMs) {
+        for (const known of [this.#states, this.#ramps, this.#confirmed]) known.delete(name);
+        forgotten.push(name);
+      }
+    }
+    const isNoted = gone.every(([name, state]) => this.#states.get(name) === state);
+    if (!isNoted) void this.#store();
+    return forgotten;
   }
 
   /** Drains or undrains. The flags are set when this returns. */
@@ -118,10 +125,7 @@ export class Drains {
       this.#changeRamp(name, before, after);
       this.#put(name, after);
     }
-    const stored = this.#collaborators.file.write(this.#states);
-    // The caller may handle a rejection later, or never: that must not end the process.
-    stored.catch(() => undefined);
-    return { before, after, stored };
+    return { before, after, stored: this.#store() };
   }
 
   /** Ends the access to the file. */
@@ -167,6 +171,13 @@ export class Drains {
     return version === '' || this.#confirmed.get(name) === version;
   }
 
+  #store(): Promise<void> {
+    const stored = this.#collaborators.file.write(this.#states);
+    // The caller may handle a rejection later, or never: that must not end the process.
+    stored.catch(() => undefined);
+    return stored;
+  }
+
   #put(name: string, state: DrainState): void {
     this.#states.set(name, state);
     this.#enforce(name);
@@ -187,34 +198,4 @@ export class Drains {
   #nowMs(): number {
     return this.#collaborators.shared.ramps.nowMs();
   }
-}
-
-/** What a caller gives with a drain or an undrain. `at`: RFC 3339. */
-export interface ChangeDetails {
-  readonly reason: string | null;
-  readonly at: string;
-  /** With an undrain: how long the replica's turns grow. Absent or 0: it gets all of them at once. */
-  readonly rampMs?: number | undefined;
-}
-
-/**
- * The state after `before`. It always has a new version, because another gateway may have changed the state unknown to
- * this one. A state that is set again keeps its time, and its reason unless another one is given.
- */
-export function nextDrainState(
-  { rampMs: _, ...before }: DrainState,
-  { rampMs = 0, ...wanted }: Omit<DrainState, 'version' | 'rampMs'> & Pick<ChangeDetails, 'rampMs'>,
-): DrainState {
-  const version = newLogicalTimestamp(before.version);
-  const ramp = wanted.drained || rampMs === 0 ? {} : { rampMs };
-  if (wanted.drained !== before.drained) return { ...wanted, version, ...ramp };
-  return { ...before, reason: wanted.reason ?? before.reason, version, ...ramp };
-}
-
-/** The longest ramp. */
-export const MAX_RAMP_MS = 24 * 3_600_000;
-
-/** Whether a value is the duration of a ramp, in milliseconds. */
-export function isRamp(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_RAMP_MS;
 }

@@ -1,6 +1,5 @@
-import { groupByModel } from '../../replicas-by-model.ts';
-import type { HealthTable } from '../../shared/health-table.ts';
-import { type Silence, type SilenceTable, toSampleMs } from '../../shared/silence-table.ts';
+import { type HealthTable, type Silence, type SilenceTable, toSampleMs } from '#replicas/shared';
+import { groupByModel } from '#replicas/terms';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';
 import type { HealthDecisions } from './health-decisions.ts';

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Config } from '../../../config/config.ts';
-import type { HealthJudge } from '../../health-decision.ts';
-import { isHealthy, toHealthFinding } from '../../reachability.ts';
-import type { HealthTable } from '../../shared/health-table.ts';
+import type { Config } from '#config';
+import type { HealthTable } from '#replicas/shared';
+import { type HealthJudge, isHealthy, toHealthFinding } from '#replicas/terms';
 import { type ProbeResult, type ProbeTarget, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';

@@ -1,4 +1,4 @@
-import type { HealthDecision, HealthJudge, HealthVerdict } from '../../health-decision.ts';
+import type { HealthDecision, HealthJudge, HealthVerdict } from '#replicas/terms';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';
 

@@ -1,4 +1,4 @@
-import type { Block, Observation } from '../../../verdict/observation.ts';
+import type { Block, Observation } from '#verdict';
 
 /** The latest requests that are kept, of all replicas, and of each. Each takes about 200 bytes. */
 const MAX_KEPT = 65_536;

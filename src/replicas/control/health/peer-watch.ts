@@ -1,9 +1,6 @@
-import { isFull, MIN_BLOCK_MS, MIN_REQUESTS } from '../../../verdict/block-filling.ts';
-import { toWrongText } from '../../../verdict/describe.ts';
-import type { Block, Observation } from '../../../verdict/observation.ts';
-import { findWrong, NEW_WATCH, PROBATION, type Watch, watchBlock } from '../../../verdict/watch.ts';
-import type { HealthJudge, HealthVerdict } from '../../health-decision.ts';
-import type { SharedState } from '../../shared/shared-state.ts';
+import type { SharedState } from '#replicas/shared';
+import type { HealthJudge, HealthVerdict } from '#replicas/terms';
+import { type Block, isFull, MIN_BLOCK_MS, MIN_REQUESTS, type Observation, ReplicaWatch } from '#verdict';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';
 import type { HealthDecisions } from './health-decisions.ts';
@@ -41,7 +38,7 @@ interface Out {
 interface Watched {
   /** The version of its drain state: a drain or an undrain forgets the rest. */
   readonly version: string;
-  watch: Watch;
+  watch: ReplicaWatch;
   /** When its block began. */
   sinceMs: number;
   /** Since when the evidence has not been small. */
@@ -131,7 +128,9 @@ export class PeerWatch {
     if (known !== undefined && known.version === replica.drain.version && !wasReset) return known;
     const nowMs = this.#nowMs();
     const watched: Watched = {
-      ...{ version: replica.drain.version, watch: NEW_WATCH, beganMs: nowMs },
+      version: replica.drain.version,
+      watch: new ReplicaWatch({ isProbation: false }),
+      beganMs: nowMs,
       // One replica after another, so that no look judges all of them.
       sinceMs: nowMs + (index % (MIN_BLOCK_MS / LOOK_EVERY_MS)) * LOOK_EVERY_MS,
       ...{ out: null, probation: null, timesOut: 0 },
@@ -152,23 +151,23 @@ export class PeerWatch {
     // With prefix_affinity, its prompts are its own. After an undrain with a ramp it may be cold.
     const isWarming = replica.ramp !== null && watched.probation === null;
     const comparesTimes = policy() !== 'prefix_affinity' && !isWarming;
-    watched.watch = watchBlock(watched.watch, block, { tolerance: 1 + settings.tolerance, comparesTimes });
+    watched.watch.add(block, { tolerance: 1 + settings.tolerance, comparesTimes });
     // The figures have begun with this block.
-    if (watched.watch.own === block.own.length) watched.beganMs = watched.sinceMs;
+    if (watched.watch.requests === block.own.length) watched.beganMs = watched.sinceMs;
     watched.sinceMs = nowMs;
-    const wrong = findWrong(watched.watch);
+    const wrong = watched.watch.findWrong();
     if (wrong.length === 0) {
       this.#endProbation(replica, watched);
       return;
     }
     const judge = wrong.includes('errors') ? 'errors' : 'slow';
-    const reason = `${toWrongText(watched.watch, wrong)} (${watched.watch.own} requests)`;
+    const reason = `${watched.watch.explain(wrong)} (${watched.watch.requests} requests)`;
     if (canBeSpared(replica, registry.replicas, settings.maxFailingShare)) {
       this.#takeOut(replica, watched, { judge, reason, coolDownMs: settings.coolDownMs });
       return;
     }
     // It may be well by the time at which others serve again.
-    watched.watch = PROBATION;
+    watched.watch = new ReplicaWatch({ isProbation: true });
     if (nowMs - watched.keptAtMs < settings.coolDownMs) return;
     watched.keptAtMs = nowMs;
     this.#decide(replica, judge, 'kept', { forMs: nowMs - watched.beganMs, reason });
@@ -210,7 +209,8 @@ export class PeerWatch {
     if (nowMs < untilMs) return;
     this.#watched.set(replica, {
       ...watched,
-      ...{ watch: PROBATION, beganMs: nowMs, backAtMs: nowMs, out: null },
+      watch: new ReplicaWatch({ isProbation: true }),
+      ...{ beganMs: nowMs, backAtMs: nowMs, out: null },
       probation: { judge, untilMs: nowMs + settings.rampMs + settings.coolDownMs },
     });
     // Before the flag, so that no thread gives it a turn too many.

@@ -1,4 +1,4 @@
-import { groupByModel } from '../../replicas-by-model.ts';
+import { groupByModel } from '#replicas/terms';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 
 /** A replica is compared with so many peers at most: more tell hardly more. */

@@ -1,5 +1,5 @@
-import { cursorNameOf, groupByModel, type ModelServer } from '../../replicas-by-model.ts';
-import { CURSORS, MAX_CURSORS, type SharedState } from '../../shared/shared-state.ts';
+import { CURSORS, MAX_CURSORS, type SharedState } from '#replicas/shared';
+import { cursorNameOf, groupByModel, type ModelServer } from '#replicas/terms';
 
 /** A replica that can be a candidate. */
 interface Candidate extends ModelServer {

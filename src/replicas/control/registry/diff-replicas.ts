@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ReplicaConfig } from '../../../config/config.ts';
+import type { ReplicaConfig } from '#config';
 
 /** What to do for one wanted replica. */
 export interface ReplicaDiffStep {

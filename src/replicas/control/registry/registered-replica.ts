@@ -1,18 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Pool } from 'undici';
-import type { Engine, ReplicaConfig } from '../../../config/config.ts';
-import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '../../data/connections.ts';
-import type { ReplicaKnowledge } from '../../pool-snapshot.ts';
-import { type Finding, NOT_SEEN, type ReachabilityState } from '../../reachability.ts';
-import type { GpuTime } from '../../shared/gpu-time-table.ts';
-import type { Health } from '../../shared/health-table.ts';
-import type { RampProgress } from '../../shared/ramp-table.ts';
-import type { SharedState } from '../../shared/shared-state.ts';
-import type { DrainState, Drains } from '../drains/drains.ts';
+import type { Engine, ReplicaConfig } from '#config';
+import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '#replicas';
+import type { DrainState } from '#replicas/drain-state';
+import type { GpuTime, Health, RampProgress, SharedState } from '#replicas/shared';
+import type { BackgroundCount } from '#replicas/terms';
+import { type Finding, NOT_SEEN, type ReachabilityState, type ReplicaKnowledge } from '#replicas/terms';
+import type { Drains } from '../drains/drains.ts';
+import type { BackgroundCounts } from './background-counts.ts';
 
 /** What replicas and their registry work with. */
 export interface RegistryCollaborators {
   readonly shared: SharedState;
+  readonly background: BackgroundCounts;
   readonly drains: Drains;
   /** For the gateway's own probes. */
   readonly timeouts: ConnectionTimeouts;
@@ -122,18 +122,31 @@ export class RegisteredReplica {
     return this.#collaborators.shared.inflightOf(this.slot);
   }
 
+  /** The responses that it goes on with after its answer. */
+  get background(): BackgroundCount {
+    const { shared, background } = this.#collaborators;
+    // In this order: what is handed over meanwhile counts twice, never not at all.
+    const handedOver = shared.handedOverOf(this.slot);
+    const { running, unknown } = background.of(this.config);
+    return { running: running + handedOver, unknown };
+  }
+
   /** Its GPU time up to now; null without a `gpu_count`. */
   get gpuTime(): GpuTime | null {
     return this.#config.gpuCount ? this.#collaborators.shared.gpuTimes.timeOf(this.slot) : null;
   }
 
   /**
-   * Whether it is drained and has no requests in flight; null while a worker has not confirmed the drain. A lease is
-   * counted before the drained flag is read for the last time, so no request can follow those that are in flight once
-   * the drain is confirmed.
+   * Whether it is drained, has no requests in flight and goes on with no response; null while a worker has not confirmed
+   * the drain, or while it is not known whether a response goes on. A lease is counted before the drained flag is read for
+   * the last time, so no request can follow those that are in flight once the drain is confirmed. A response that goes on
+   * is counted before its request ceases to be in flight.
    */
   get isSafeToStop(): boolean | null {
     if (!this.drain.drained || this.inflight > 0) return false;
+    const { running, unknown } = this.background;
+    if (running > 0) return false;
+    if (unknown > 0) return null;
     const isKnown = this.#removal?.isApplied ?? this.#collaborators.drains.isConfirmed(this.name);
     return isKnown ? true : null;
   }
@@ -157,6 +170,8 @@ export class RegisteredReplica {
   remove(at: string): void {
     this.#removal = { at, isApplied: false };
     void this.#connections.destroy();
+    // It is still asked for the responses that it goes on with.
+    this.#connections = createProbeConnections(this.#config, this.#collaborators.timeouts);
   }
 
   /** Notes that every worker uses a snapshot without it, so that it gets no further requests. */

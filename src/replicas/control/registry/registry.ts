@@ -1,6 +1,7 @@
-import type { ReplicaConfig } from '../../../config/config.ts';
-import type { PoolSnapshot } from '../../pool-snapshot.ts';
-import { MAX_REPLICAS } from '../../shared/shared-state.ts';
+import type { ReplicaConfig } from '#config';
+import { MAX_REPLICAS } from '#replicas/shared';
+import type { PoolSnapshot } from '#replicas/terms';
+import { addBackground, type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 import { CursorAllocator } from './cursor-allocator.ts';
 import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';
 import { RegisteredReplica, type RegistryCollaborators } from './registered-replica.ts';
@@ -106,6 +107,17 @@ export class ReplicaRegistry {
     return counts;
   }
 
+  /** Responses that replicas go on with by name, likewise. */
+  backgroundByName(): ReadonlyMap<string, BackgroundCount> {
+    const counts = new Map<string, BackgroundCount>();
+    for (const { name, background } of this.all) {
+      if (background.running + background.unknown > 0) {
+        counts.set(name, addBackground(counts.get(name) ?? NO_BACKGROUND, background));
+      }
+    }
+    return counts;
+  }
+
   /** The snapshot to publish to the workers. */
   nextSnapshot(): PoolSnapshot {
     this.#version++;
@@ -128,7 +140,8 @@ export class ReplicaRegistry {
 
   /** Destroys the connections for probes. */
   async close(): Promise<void> {
-    await Promise.all(this.#replicas.map((replica) => replica.connections.destroy()));
+    const replicas = [...this.#replicas, ...this.#retired.map(({ replica }) => replica)];
+    await Promise.all(replicas.map((replica) => replica.connections.destroy()));
   }
 
   #add(config: ReplicaConfig): RegisteredReplica {
@@ -149,7 +162,10 @@ export class ReplicaRegistry {
     const present = this.#retired.filter(({ replica }) => isPresent(replica));
     const gone = this.#retired.filter((retired) => !present.includes(retired));
     this.#retired = present;
-    for (const { replica } of gone) this.#freeSlots.push(replica.slot);
+    for (const { replica } of gone) {
+      this.#freeSlots.push(replica.slot);
+      void replica.connections.destroy();
+    }
   }
 }
 

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { ExportCounters } from '#otel/queue/export-stats.ts';
+import { ExportCounters } from '#otel/queue';
 import { type Gauges, LiveFigures } from '../../../../src/admin/dashboard/traffic/live-figures.ts';
 
 const gauges = (stats: Partial<Gauges['stats']> = {}, inflight = 0): Gauges => ({
   stats: { ...new ExportCounters().values, queued: 0, ...stats },
   inflight,
+  gpuCounts: new Map(),
   eventLoops: [],
 });
 

@@ -8,7 +8,7 @@ const SLICES = 4;
 const requestOf = (tokens: number): CountedRequest => ({
   outcome: tokens % 3 === 0 ? 'error' : 'success',
   outputTokens: tokens,
-  gpuSeconds: tokens % 2 === 0 ? tokens : null,
+  hasGpuTime: tokens % 2 === 0,
   ttftBucket: tokens % 3 === 0 ? -1 : tokens % 7,
   latencyBucket: tokens % 3 === 0 ? -1 : tokens,
 });

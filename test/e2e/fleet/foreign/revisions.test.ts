@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { newLogicalTimestamp } from '../../../../src/replicas/control/drains/logical-timestamp.ts';
+import { newLogicalTimestamp } from '#replicas/drain-state';
 import { startFleet } from '../start-fleet.ts';
 import { expectDrainPropagates, expectNamedOnce, linesAbout, REVISIONS, SNAPSHOTS } from './foreign-data.ts';
 

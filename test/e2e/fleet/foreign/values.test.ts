@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createRedisStore } from '../../../../src/fleet/redis/redis-store.ts';
-import { newLogicalTimestamp } from '../../../../src/replicas/control/drains/logical-timestamp.ts';
-import { startRedisServer } from '../../../support/servers/redis-server.ts';
+import { createRedisStore } from '#fleet';
+import { newLogicalTimestamp } from '#replicas/drain-state';
+import { startRedisServer } from '#testkit/servers/redis-server.ts';
 import { startFleet } from '../start-fleet.ts';
 import {
   disturb,

@@ -2,10 +2,15 @@ import { JsonMetricsSerializer, ProtobufMetricsSerializer } from '@opentelemetry
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { describe, expect, test } from 'vitest';
-import { type Exemplar, toGaugeData, toHistogramData, toSumData } from '#otel/metrics/metric-data.ts';
-import { METRICS } from '#otel/metrics/metric-names.ts';
-import { createMetricsSerializer } from '#otel/metrics/push/exemplar-serializer.ts';
-import { decodeMessage } from '../../../support/otlp/otlp-messages.ts';
+import { decodeMessage } from '#testkit/otlp/otlp-messages.ts';
+import {
+  type Exemplar,
+  toGaugeData,
+  toHistogramData,
+  toSumData,
+} from '../../../../otel/metrics/metric-data.ts';
+import { METRICS } from '../../../../otel/metrics/metric-names.ts';
+import { createMetricsSerializer } from '../../../../otel/metrics/push/exemplar-serializer.ts';
 
 const INTERVAL = { startTime: [1_700_000_000, 5], endTime: [1_700_000_060, 999_999_999] } as const;
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';

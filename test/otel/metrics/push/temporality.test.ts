@@ -1,10 +1,10 @@
 import { AggregationTemporality, type MetricData } from '@opentelemetry/sdk-metrics';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Distribution } from '#otel/metrics/metric-data.ts';
-import { Differences, readTemporality, type Temporality } from '#otel/metrics/push/temporality.ts';
-import { RecordMetrics } from '#otel/metrics/record-metrics.ts';
-import { createQuietLog } from '../../quiet-log.ts';
-import { LEAST_RECORD } from '../../records.ts';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
+import type { Distribution } from '../../../../otel/metrics/metric-data.ts';
+import { Differences, readTemporality, type Temporality } from '../../../../otel/metrics/push/temporality.ts';
+import { RecordMetrics } from '../../../../otel/metrics/record-metrics.ts';
 import { pointsOf, totalOf } from '../collected.ts';
 
 afterEach(() => void vi.unstubAllEnvs());

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BatchLimit } from '#otel/queue/export-loop/batch-limit.ts';
+import { BatchLimit } from '../../../../otel/queue/export-loop/batch-limit.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

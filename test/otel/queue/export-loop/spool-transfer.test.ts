@@ -1,15 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Spool } from '#otel/disk/spool.ts';
-import type { ExportOutcome } from '#otel/export/record-exporter.ts';
-import { NO_LEDGER } from '#otel/ledger/ledger.ts';
-import { LedgerOutbox } from '#otel/ledger/ledger-outbox.ts';
-import { DropLog } from '#otel/queue/drop-log.ts';
-import { ExportLoop } from '#otel/queue/export-loop/export-loop.ts';
-import { SpoolTransfer } from '#otel/queue/export-loop/spool-transfer.ts';
-import { ExportCounters } from '#otel/queue/export-stats.ts';
-import { createQuietLog } from '../../quiet-log.ts';
-import { settle, VirtualClock } from '../../virtual-clock.ts';
+import type { Spool } from '#otel/disk';
+import type { ExportOutcome } from '#otel/export';
+import { LedgerOutbox, NO_LEDGER } from '#otel/ledger';
+import { createQuietLog } from '#testkit/otel/quiet-log.ts';
+import { settle, VirtualClock } from '#testkit/otel/virtual-clock.ts';
+import { DropLog } from '../../../../otel/queue/drop-log.ts';
+import { ExportLoop } from '../../../../otel/queue/export-loop/export-loop.ts';
+import { SpoolTransfer } from '../../../../otel/queue/export-loop/spool-transfer.ts';
+import { ExportCounters } from '../../../../otel/queue/export-stats.ts';
 import { createRecordQueue } from '../create-queue.ts';
 import { createMemoryDisk, type MemoryDisk } from '../memory-spool.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readCapture } from '../../../support/reading/captures.ts';
-import { endpointAt } from '../../../support/reading/response-reading.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { cutsOf, readStream, readWhole, typedEvent } from './stream-facts.ts';
 
 const PATH = '/v1/messages';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readCapture } from '../../../support/reading/captures.ts';
+import { readCapture } from '#testkit/reading/captures.ts';
 import { cutsOf, readStream, readWhole, typedEvent } from './stream-facts.ts';
 
 const PATH = '/v1/responses';
@@ -42,6 +42,22 @@ describe('a response that an engine streams', () => {
     for (const reads of cutsOf(body)) {
       expect(readStream(PATH, reads)).toEqual({ ...expected, firstOutputMs: expect.any(Number) });
     }
+  });
+});
+
+describe('the timings of vLLM', () => {
+  const metrics = { queue_time: 0.5, speculative_decoding: { num_draft_tokens: 129 } };
+  const timings = { queue_time: 0.5, 'speculative_decoding.num_draft_tokens': 129 };
+
+  test('are in the response object, whole or at the end of a stream', () => {
+    const response = { id: 'resp_1', status: 'completed', metrics };
+    const stream = ended('response.created', { id: 'resp_1' }) + ended('response.completed', response);
+    expect(readStream(PATH, [Buffer.from(stream)]).record.timings).toEqual(timings);
+    expect(readWhole(PATH, [JSON.stringify(response)]).timings).toEqual(timings);
+  });
+
+  test.each(['1', 'null', '"x"', '[]'])('are none if they are no object: %s', (value) => {
+    expect(readWhole(PATH, [`{"id":"r","metrics":${value}}`])).not.toHaveProperty('timings');
   });
 });
 

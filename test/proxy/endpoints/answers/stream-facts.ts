@@ -1,6 +1,6 @@
-import type { RequestRecord } from '#otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { createEventRelay, endpointAt, toReading } from '#testkit/reading/response-reading.ts';
 import { JsonTap } from '../../../../src/proxy/response/json-tap.ts';
-import { createEventRelay, endpointAt, toReading } from '../../../support/reading/response-reading.ts';
 
 /** What a stream says to a record, beside times. */
 export interface StreamFacts {

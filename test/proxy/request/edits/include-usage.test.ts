@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { isUsageToBeAsked, readUsageWish } from '../../../../src/proxy/request/edits/include-usage.ts';
 import { toUpstreamBody } from '../../../../src/proxy/request/edits/upstream-body.ts';
 import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
-import { endpointAt } from '../../../support/reading/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 

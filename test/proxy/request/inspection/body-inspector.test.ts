@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { createPrefixHasher } from '../../../../src/proxy/record/prefix-hashes.ts';
 import {
   type BodyInspector,
   createBodyInspector,
 } from '../../../../src/proxy/request/inspection/body-inspector.ts';
 import { describeRequestText } from '../../../../src/proxy/request/inspection/request-text.ts';
-import { endpointAt } from '../../../support/reading/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 const settings = { salt: Buffer.from('sält'), blockChars: 16, maxBlocks: 9 };

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Span } from '../../../../src/json/cursor.ts';
+import type { Span } from '#json';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import {
   type RequestFacts,
   readRequestFacts,
 } from '../../../../src/proxy/request/inspection/request-facts.ts';
-import { endpointAt } from '../../../support/reading/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 

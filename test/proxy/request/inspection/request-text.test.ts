@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { endpointAt } from '#testkit/reading/response-reading.ts';
 import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { createPrefixHasher, type PrefixHasher } from '../../../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../../../src/proxy/request/inspection/request-text.ts';
-import { endpointAt } from '../../../support/reading/response-reading.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
 const COMPLETIONS = endpointAt('/v1/completions');

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../../../otel/encode/request-record.ts';
+import type { RequestRecord } from '#otel/record/registry';
+import { createEventRelay, undoRulesOf } from '#testkit/reading/response-reading.ts';
 import { EventPattern } from '../../../../src/proxy/response/events/event-pattern.ts';
 import { EventScratch } from '../../../../src/proxy/response/events/event-scratch.ts';
-import { createEventRelay, undoRulesOf } from '../../../support/reading/response-reading.ts';
 
 const EVENT = 'data: {"choices":[{"delta":{"content":"one"},"finish_reason":null}]}\n\n';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../../../otel/encode/request-record.ts';
-import type { Engine } from '../../../../src/config/config.ts';
-import { readCapture } from '../../../support/reading/captures.ts';
-import { createEventRelay, undoRulesOf } from '../../../support/reading/response-reading.ts';
+import type { Engine } from '#config';
+import type { RequestRecord } from '#otel/record/registry';
+import { readCapture } from '#testkit/reading/captures.ts';
+import { createEventRelay, undoRulesOf } from '#testkit/reading/response-reading.ts';
 
 interface Relayed {
   readonly text: string;
@@ -255,6 +255,43 @@ describe('what is held', () => {
     expect(
       sent(events.push(Buffer.from(event({ choices: [], usage: USAGE, system_fingerprint: 'f' })), 0)),
     ).toBe('');
+  });
+});
+
+describe('the fingerprint of a finishing event of vLLM that is released before its usage chunk', () => {
+  const sent = (pieces: readonly Buffer[]) => Buffer.concat(pieces).toString();
+  const relayOf = (engine: Engine) => createEventRelay({ undo: undoRulesOf(engine) }).events;
+  const finishing = (more: object = {}) =>
+    event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], ...more });
+  const first = event({ choices: [{ index: 0, delta: { role: 'assistant' } }], system_fingerprint: 'own' });
+
+  test('is the one that the stream itself has shown, on whichever chunk', () => {
+    const events = relayOf('vllm');
+    expect(sent(events.push(Buffer.from(first), 0))).toBe(first);
+    events.push(Buffer.from(finishing()), 0);
+    expect(events.holdsForFingerprint).toBe(false);
+    expect(sent(events.releaseHeld())).toBe(finishing({ system_fingerprint: 'own' }));
+  });
+
+  test('is waited for longer only where nothing has shown it, and nothing but the usage chunk can follow', () => {
+    const events = relayOf('vllm');
+    expect(events.holdsForFingerprint).toBe(false);
+    events.push(Buffer.from(finishing()), 0);
+    expect(events.holdsForFingerprint).toBe(true);
+    events.releaseHeld();
+    expect(events.holdsForFingerprint).toBe(false);
+
+    const complete = relayOf('vllm');
+    complete.push(Buffer.from(finishing({ system_fingerprint: 'own' })), 0);
+    expect(complete.holdsForFingerprint).toBe(false);
+
+    const ofTwo = createEventRelay({ undo: undoRulesOf('vllm'), choicesPerPrompt: 2 }).events;
+    ofTwo.push(Buffer.from(finishing()), 0);
+    expect([ofTwo.isHolding, ofTwo.holdsForFingerprint]).toEqual([true, false]);
+
+    const ofLlama = relayOf('llamacpp');
+    ofLlama.push(Buffer.from(finishing()), 0);
+    expect([ofLlama.isHolding, ofLlama.holdsForFingerprint]).toEqual([true, false]);
   });
 });
 

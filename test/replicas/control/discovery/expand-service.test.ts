@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ServiceConfig } from '../../../../src/config/config.ts';
-import { parseConfig } from '../../../../src/config/load.ts';
+import { parseConfig, type ServiceConfig } from '#config';
 import {
   expandService,
   hasSrvRecords,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { readCapture } from '#testkit/reading/captures.ts';
 import { parseModelList } from '../../../../src/replicas/control/discovery/model-discovery.ts';
-import { readCapture } from '../../../support/reading/captures.ts';
 
 describe('the answer to GET /v1/models', () => {
   test.each([

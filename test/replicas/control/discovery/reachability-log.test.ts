@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { toReplicaConfig } from '#testkit/pool.ts';
 import { ReachabilityLog } from '../../../../src/replicas/control/discovery/reachability-log.ts';
-import { toReplicaConfig } from '../../../support/pool.ts';
 
 const ANSWER = { kind: 'answer', status: 200, text: '' } as const;
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { srvRecord, startDnsServer } from '#testkit/servers/dns-server.ts';
 import { createResolver } from '../../../../src/replicas/control/discovery/resolver.ts';
-import { srvRecord, startDnsServer } from '../../../support/servers/dns-server.ts';
 
 const SERVICE = '_http._tcp.vllm.llm.svc.cluster.local';
 

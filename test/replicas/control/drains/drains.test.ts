@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type DrainState, Drains } from '../../../../src/replicas/control/drains/drains.ts';
-import { allocateSharedState, SharedState } from '../../../../src/replicas/shared/shared-state.ts';
+import type { DrainState } from '#replicas/drain-state';
+import { allocateSharedState, SharedState } from '#replicas/shared';
+import { Drains } from '../../../../src/replicas/control/drains/drains.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { Silence } from '#replicas/shared';
+import type { HealthDecision } from '#replicas/terms';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { FrozenWatch } from '../../../../src/replicas/control/health/frozen-watch.ts';
-import type { HealthDecision } from '../../../../src/replicas/health-decision.ts';
-import type { Silence } from '../../../../src/replicas/shared/silence-table.ts';
-import { createPools, toReplicaConfig } from '../../../support/pool.ts';
 
 const FROZEN_AFTER_MS = 10_000;
 const START_MS = 1_000_000;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import {
   type HealthAction,
   HealthDecisions,
 } from '../../../../src/replicas/control/health/health-decisions.ts';
-import { createPools, toReplicaConfig } from '../../../support/pool.ts';
 
 /** The replica `a`, and what is decided of it at a time that the test sets. */
 function createScene() {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { Observation } from '#verdict';
 import { PeerBlocks } from '../../../../src/replicas/control/health/peer-blocks.ts';
-import type { Observation } from '../../../../src/verdict/observation.ts';
 
 /** A request of a replica, known by its time. */
 const request = (replica: string, e2eMs: number): Observation => ({

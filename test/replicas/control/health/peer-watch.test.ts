@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { PLAIN, simulateSeconds } from '../../../../lab/verdict/workload.ts';
+import { Lease } from '#replicas';
+import type { HealthDecision } from '#replicas/terms';
+import { createPools, type PoolOptions, toReplicaConfig } from '#testkit/pool.ts';
+import { toRandom } from '#testkit/random.ts';
+import { PLAIN, simulateSeconds } from '#testkit/verdict/workload.ts';
 import { type PeerSettings, PeerWatch } from '../../../../src/replicas/control/health/peer-watch.ts';
-import { Lease } from '../../../../src/replicas/data/lease.ts';
-import type { HealthDecision } from '../../../../src/replicas/health-decision.ts';
-import { createPools, type PoolOptions, toReplicaConfig } from '../../../support/pool.ts';
-import { toRandom } from '../../../support/random.ts';
 
 const NAMES = ['r0', 'r1', 'r2', 'r3'] as const;
 type Name = (typeof NAMES)[number];
@@ -163,6 +163,20 @@ describe('a replica that is worse than its peers', () => {
     expect(away.slice(0, 5)).toEqual([60, 120, 240, 480, 960].map((s) => expect.closeTo(s, -0.5)));
     expect(failing.length).toBeLessThanOrEqual(7);
     expect(new Set(decisions.map(({ replica }) => replica))).toEqual(new Set(['r0']));
+  });
+
+  test('is found slow again while its share of turns still grows', () => {
+    const { pass, faults, decisions, registry } = createScene();
+    faults.set('r0', { slowness: 1.5 });
+    while (decisions.length < 3) pass(1, { ...SETTINGS, rampMs: 600_000 });
+    expect(decisions.map(({ verdict, judge }) => `${verdict} ${judge}`)).toEqual([
+      'failing slow',
+      'probation slow',
+      'failing slow',
+    ]);
+    const [, back, again] = decisions;
+    expect((again?.atS ?? 0) - (back?.atS ?? 0)).toBeLessThan(300);
+    expect(registry.find('r0')?.ramp?.durationMs).toBe(600_000);
   });
 
   test('is not slow because of the load that others left to it', () => {

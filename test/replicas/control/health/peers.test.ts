@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { ReplicaConfig } from '../../../../src/config/config.ts';
+import type { ReplicaConfig } from '#config';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { canBeSpared, PeerFinder } from '../../../../src/replicas/control/health/peers.ts';
-import { createPools, toReplicaConfig } from '../../../support/pool.ts';
 
 /** The peers of `a` among these replicas, after what is done to them. */
 function peersOfA(

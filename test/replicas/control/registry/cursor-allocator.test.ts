@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { ReplicaPool } from '#replicas';
+import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { carryCursor } from '../../../../src/replicas/control/registry/cursor-allocator.ts';
-import type { ReplicaPool } from '../../../../src/replicas/data/pool.ts';
-import { createPools, toReplicaConfig } from '../../../support/pool.ts';
 
 /** Acquires a lease and releases it. */
 function pickOnce(pool: ReplicaPool, model = 'm'): string {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ReplicaConfig } from '../../../../src/config/config.ts';
+import type { ReplicaConfig } from '#config';
+import { toReplicaConfig } from '#testkit/pool.ts';
 import { diffReplicas } from '../../../../src/replicas/control/registry/diff-replicas.ts';
-import { toReplicaConfig } from '../../../support/pool.ts';
 
 const replica = (name: string, more: Partial<ReplicaConfig> = {}) => toReplicaConfig(name, 'auto', more);
 

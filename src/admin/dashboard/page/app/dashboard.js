@@ -136,7 +136,9 @@ export class Dashboard {
     this.#showTraffic(overview);
     this.#replicas.show(overview, this.#history.view.replicas);
     this.#records.add(overview);
-    return overview.replicas.some(({ drained, inflight }) => drained && inflight > 0) ? 'hurry' : 'live';
+    return overview.replicas.some(({ drained, inflight, background }) => drained && inflight + background > 0)
+      ? 'hurry'
+      : 'live';
   }
 
   /** Says which drains have become safe since the last response. @param {Overview} overview */

@@ -1,4 +1,5 @@
 import { formatTime } from './format.js';
+import { toFailureLine } from './scale.js';
 
 /** @typedef {readonly (number | null)[]} Values */
 /** @typedef {{ readonly times: readonly number[], readonly values: Values, readonly errors?: Values }} Points */
@@ -8,32 +9,25 @@ const HEIGHT_PX = 48;
 const scheme = window.matchMedia('(prefers-color-scheme: dark)');
 
 /**
- * A small line chart of the last minutes. A second line, for errors, is red if there were any. The figures beside it have
- * the same content, so it is hidden from screen readers. Pointing at it shows the values at that time.
+ * A small line chart of the last minutes. A second line, for errors, is drawn where there were any. The figures beside it
+ * have the same content, so it is hidden from screen readers. Pointing at it shows the values at that time.
  */
 export class Chart {
   /** @type {uPlot} */
   #plot;
-  #isErrors;
   /** @type {Points} */
   #points = { times: [], values: [] };
-  #hasErrors = false;
+  #least = 0;
 
   /**
    * @param {HTMLElement} parent
    * @param {object} options
    * @param {(value: number, error: number | null) => string} options.format
    * @param {(text: string | null) => void} options.onPoint called with the values under the pointer; null: none
-   * @param {boolean} [options.isErrors] whether the line itself shows errors
-   * @param {number} [options.least] the least value at the top of the chart
+   * @param {boolean} [options.isErrors] whether only the second line has figures, and the first is the ground below it
    */
-  constructor(parent, { format, onPoint, isErrors = false, least = 1e-6 }) {
+  constructor(parent, { format, onPoint, isErrors = false }) {
     parent.setAttribute('aria-hidden', 'true');
-    this.#isErrors = isErrors;
-    const errorLine = line(
-      () => (this.#hasErrors ? '--chart-error' : '--line-strong'),
-      () => '--chart-error-fill',
-    );
     this.#plot = new uPlot(
       {
         width: Math.max(parent.clientWidth, 1),
@@ -43,18 +37,13 @@ export class Chart {
         cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
         scales: {
           x: { time: false },
-          y: { range: (_plot, _min, max) => [0, Math.max(max * 1.05, least)] },
+          y: { range: (_plot, _min, max) => [0, Math.max(max * 1.05, this.#least)] },
         },
         axes: [{ show: false }, { show: false }],
         series: [
           {},
-          isErrors
-            ? errorLine
-            : line(
-                () => '--chart-line',
-                () => '--chart-fill',
-              ),
-          errorLine,
+          isErrors ? line('--line-strong') : line('--chart-line', '--chart-fill'),
+          line('--chart-error', '--chart-error-fill'),
         ],
         hooks: { setCursor: [(plot) => this.#report(plot.cursor.idx, format, onPoint)] },
       },
@@ -65,12 +54,15 @@ export class Chart {
     scheme.addEventListener('change', () => this.#plot.redraw(false));
   }
 
-  /** @param {Points} points times in milliseconds of the epoch, ascending */
-  show(points) {
+  /**
+   * @param {Points} points times in milliseconds of the epoch, ascending
+   * @param {number} least the least value at the top of the chart
+   */
+  show(points, least) {
     this.#points = points;
-    const errors = points.errors ?? points.values.map(() => null);
-    this.#hasErrors = (this.#isErrors ? points.values : errors).some((value) => value !== null && value > 0);
-    this.#plot.setData([[...points.times], [...points.values], [...errors]]);
+    this.#least = least;
+    const errors = toFailureLine(points.errors ?? points.values.map(() => null));
+    this.#plot.setData([[...points.times], [...points.values], errors]);
   }
 
   /**
@@ -93,14 +85,14 @@ export class Chart {
 }
 
 /**
- * A line whose colours are named when it is drawn.
- * @param {() => string} stroke
- * @param {() => string} fill
+ * A line in these colours of the style, as they are when it is drawn.
+ * @param {string} stroke
+ * @param {string} [fill]
  */
 function line(stroke, fill) {
   return {
-    stroke: () => colour(stroke()),
-    fill: () => colour(fill()),
+    stroke: () => colour(stroke),
+    ...(fill === undefined ? {} : { fill: () => colour(fill) }),
     width: 1.5,
     points: { show: false },
     spanGaps: false,

@@ -1,14 +1,15 @@
 /** @import { Overview } from '../../overview.ts' */
 import { createSvg, setAttribute, setText } from './dom.js';
 import { counted, formatCount } from './format.js';
+import { LEAST_REQUESTS } from './scale.js';
 
 /** @typedef {Overview['replicas'][number]['trend']} Trend */
 
 const HEIGHT = 20;
 /** The share of a bar's place that it fills. */
 const BAR_WIDTH = 0.78;
-/** A single error among many requests must be visible. */
-const LEAST_ERROR_HEIGHT = 2.5;
+/** A single request or error among many must be visible. */
+const LEAST_HEIGHT = 2.5;
 
 /**
  * Bars of the requests in five minutes. The failed ones are red, at the foot of each bar.
@@ -55,15 +56,15 @@ export function sumTrends(trends) {
 
 /** @param {Trend} trend */
 function toPaths(trend) {
-  const highest = Math.max(1, ...trend.requests);
+  const highest = Math.max(LEAST_REQUESTS, ...trend.requests);
+  /** @param {number} count */
+  const toHeight = (count) => (count === 0 ? 0 : Math.max(LEAST_HEIGHT, (HEIGHT * count) / highest));
   /** @param {number} at @param {number} height */
   const bar = (at, height) =>
     height === 0 ? '' : `M${at} ${HEIGHT}v-${height.toFixed(1)}h${BAR_WIDTH}V${HEIGHT}z`;
   return {
-    requests: trend.requests.map((count, at) => bar(at, (HEIGHT * count) / highest)).join(''),
-    errors: trend.errors
-      .map((count, at) => bar(at, count === 0 ? 0 : Math.max(LEAST_ERROR_HEIGHT, (HEIGHT * count) / highest)))
-      .join(''),
+    requests: trend.requests.map((count, at) => bar(at, toHeight(count))).join(''),
+    errors: trend.errors.map((count, at) => bar(at, toHeight(count))).join(''),
   };
 }
 

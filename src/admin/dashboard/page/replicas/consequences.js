@@ -141,14 +141,19 @@ export function serves({ models, engine }, model) {
  * @param {Replica} replica
  * @returns {Consequence}
  */
-function toInflightConsequence({ inflight }) {
+function toInflightConsequence({ inflight, background }) {
   return {
     isSevere: false,
     text:
-      inflight === 0
+      inflight + background === 0
         ? 'It has no requests in flight.'
-        : `${counted(inflight, 'request')} in flight will finish. Then it is safe to stop.`,
+        : `${counted(inflight, 'request')} in flight${toBackground(background)} will finish. Then it is safe to stop.`,
   };
+}
+
+/** @param {number} background */
+function toBackground(background) {
+  return background === 0 ? '' : `, and ${counted(background, 'response')} in the background,`;
 }
 
 /**

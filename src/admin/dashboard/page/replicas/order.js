@@ -1,11 +1,13 @@
 /** @import { Replica } from './state.js' */
+
+import { toErrorLevel } from '../traffic/levels.js';
 import { SORTABLE, toHost } from './columns.js';
 import { toStateKind, toUrgency, toWord } from './state.js';
 
 /** Searches, groups and sorts replicas. Pure. */
 
 /** @typedef {{ readonly column: string, readonly isDescending: boolean }} Sort */
-/** How the replicas are shown. Without a sort, the most urgent are first. */
+/** How the replicas are shown. Without a sort, the most urgent are first, and so are their groups. */
 /** @typedef {{ readonly search: string, readonly sort: Sort | null, readonly isFlat: boolean }} ReplicaView */
 /** Replicas with the same set of models. The title of the only group of a flat list is empty. */
 /** @typedef {{ readonly key: string, readonly title: string, readonly replicas: readonly Replica[] }} Group */
@@ -31,7 +33,27 @@ export function toGroups(replicas, { search, sort, isFlat }) {
   }
   const made = [...groups].map(([key, members]) => ({ key, title: toTitle(members[0]), replicas: members }));
   // A map keeps the order of insertion: with a sort, the group of the first replica is first.
-  return sort === null ? made.toSorted((a, b) => compare(a.title, b.title)) : made;
+  if (sort !== null) return made;
+  /** @param {Group} group */
+  const toGroupUrgency = ({ replicas: [first] }) => (first === undefined ? 0 : toReplicaUrgency(first));
+  return made.toSorted((a, b) => toGroupUrgency(a) - toGroupUrgency(b) || compare(a.title, b.title));
+}
+
+/** The places among the states of replicas that serve and fail requests: many, or some. */
+const PLACES = {
+  bad: toUrgency('failing') + 0.5,
+  warn: toUrgency('serving') - 0.5,
+  '': toUrgency('serving'),
+};
+
+/**
+ * The place of a replica in the order of urgency. One that fails requests comes before others that serve.
+ * @param {Replica} replica
+ */
+function toReplicaUrgency(replica) {
+  const kind = toStateKind(replica);
+  const { errors, requests } = replica.last_minute;
+  return kind === 'serving' ? PLACES[toErrorLevel(errors, requests)] : toUrgency(kind);
 }
 
 /**
@@ -83,7 +105,7 @@ function isFound(replica, search) {
 function toComparison(sort) {
   const value = sort === null ? undefined : SORTABLE.get(sort.column)?.value;
   if (sort === null || value === undefined)
-    return (a, b) => toUrgency(toStateKind(a)) - toUrgency(toStateKind(b)) || compare(a.name, b.name);
+    return (a, b) => toReplicaUrgency(a) - toReplicaUrgency(b) || compare(a.name, b.name);
   return (a, b) => {
     const [left, right] = [value(a), value(b)];
     if (left === null || right === null) return Number(left === null) - Number(right === null);

@@ -68,10 +68,11 @@ function createStateCell() {
       setAttribute(detail, 'title', state.detail === '' ? null : state.detail);
       setAttribute(detail, 'data-safe', replica.drained && replica.safe_to_stop === true ? 'true' : null);
       const isDraining = state.kind === 'draining';
-      most = isDraining ? Math.max(most, replica.inflight) : 0;
+      const left = replica.inflight + replica.background;
+      most = isDraining ? Math.max(most, left) : 0;
       progress.hidden = !isDraining;
       setAttribute(progress, 'max', String(Math.max(most, 1)));
-      setAttribute(progress, 'value', String(most - replica.inflight));
+      setAttribute(progress, 'value', String(most - left));
     },
   };
 }

@@ -48,9 +48,9 @@ const HEALTH_REASONS = {
  * @param {Replica} replica
  * @returns {StateKind}
  */
-export function toStateKind({ drained, removing, inflight, health, reachability }) {
+export function toStateKind({ drained, removing, inflight, background, health, reachability }) {
   if (removing) return 'draining';
-  if (drained) return inflight > 0 ? 'draining' : 'drained';
+  if (drained) return inflight + background > 0 ? 'draining' : 'drained';
   if (reachability === 'unreachable' || reachability === 'loading') return reachability;
   if (health === 'failing') return 'failing';
   return reachability === 'unknown' ? 'unknown' : 'serving';
@@ -112,6 +112,7 @@ function toDetail(replica, kind, time) {
       return joined([
         ...(replica.removing ? ['being removed'] : []),
         `${counted(replica.inflight, 'request')} left`,
+        toBackground(replica),
         ...(replica.removing ? [] : [toUnconfirmed(replica), replica.reason ?? '']),
       ]);
     case 'drained':
@@ -123,6 +124,16 @@ function toDetail(replica, kind, time) {
     default:
       return replica.ramp === null ? '' : `Ramp: ${Math.round(replica.ramp.share * 100)} % of its turns`;
   }
+}
+
+/**
+ * The responses that the replica goes on with in the background; empty if there are none.
+ * @param {Replica} replica
+ */
+function toBackground({ background, background_unknown }) {
+  if (background === 0) return '';
+  const text = `${formatCount(background)} in the background`;
+  return background_unknown === 0 ? text : `${text} (not known of ${formatCount(background_unknown)})`;
 }
 
 /** @param {readonly string[]} parts */
@@ -143,13 +154,15 @@ function toUnconfirmed({ safe_to_stop, unconfirmed = [] }) {
 }
 
 /**
- * Requests in flight and their limit. In a fleet the limit is left out: it is per gateway, and the count is a sum.
+ * Requests in flight and their limit, and what goes on in the background. In a fleet the limit is left out: it is per gateway, and the count is a sum.
  * @param {Replica} replica
  */
-export function toInflight({ inflight, max_inflight, unconfirmed }) {
-  return max_inflight === null || unconfirmed !== undefined
-    ? formatCount(inflight)
-    : `${formatCount(inflight)} of ${formatCount(max_inflight)}`;
+export function toInflight({ inflight, background, max_inflight, unconfirmed }) {
+  const text =
+    max_inflight === null || unconfirmed !== undefined
+      ? formatCount(inflight)
+      : `${formatCount(inflight)} of ${formatCount(max_inflight)}`;
+  return background === 0 ? text : `${text} + ${formatCount(background)} in the background`;
 }
 
 /**

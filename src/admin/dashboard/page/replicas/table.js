@@ -9,6 +9,8 @@ import { toSummary } from './state.js';
 
 /** @typedef {{ readonly element: HTMLTableSectionElement, readonly head: ReturnType<typeof createGroupRow> }} Section */
 
+const canHover = window.matchMedia('(hover: hover)');
+
 /** The table of replicas. While the pointer or the focus is in it, its order stays. */
 export class ReplicaTable {
   #table = byId('replicas', HTMLTableElement);
@@ -49,8 +51,9 @@ export class ReplicaTable {
     this.#empty.hidden = groups.length > 0 || view.search === '';
   }
 
-  /** Whether a click or a key may be about to hit a row. */
+  /** Whether a click or a key may be about to hit a row. After a touch nothing is: `:hover` and the focus only stay. */
   get #isInUse() {
+    if (!canHover.matches) return this.#table.querySelector(':focus-visible') !== null;
     return [...this.#table.tBodies].some(
       (body) => body.matches(':hover') || body.contains(document.activeElement),
     );

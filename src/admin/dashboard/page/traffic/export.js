@@ -17,6 +17,9 @@ const COUNTERS = [
   { title: 'Unreadable', field: 'unreadable', isRare: true },
 ];
 
+/** The chart of the queue is as high as this share of its size at least. */
+const LEAST_QUEUE_SHARE = 0.01;
+
 /** Counters that should stay at zero. */
 const LOSSES = new Set(['dropped', 'rejected', 'lost', 'unreadable']);
 
@@ -60,7 +63,10 @@ export function createExport(parent) {
     meter.high = queue_size * 0.5;
     meter.optimum = 0;
     meter.value = stats.queued;
-    chart.show(toPoints(history, (past) => past.queued));
+    chart.show(
+      toPoints(history, (past) => past.queued),
+      queue_size * LEAST_QUEUE_SHARE,
+    );
     for (const [index, { field, isRare }] of COUNTERS.entries()) {
       const counter = counters[index];
       if (counter === undefined) continue;

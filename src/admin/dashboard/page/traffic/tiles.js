@@ -4,6 +4,7 @@
 import { Chart } from '../elements/chart.js';
 import { create, setAttribute, setText } from '../elements/dom.js';
 import { counted, formatCount, formatMs, formatRate, formatShare } from '../elements/format.js';
+import { LEAST_REQUESTS } from '../elements/scale.js';
 import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
 
 /** @typedef {Overview['history'][number]} Past */
@@ -19,12 +20,15 @@ import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
  * @property {(past: Past) => number | null} past
  * @property {(past: Past) => number | null} [error]
  * @property {(value: number, error: number | null) => string} format
- * @property {boolean} [isErrors] whether the line is red
- * @property {number} [least] the least value at the top of the chart
+ * @property {boolean} [isErrors] whether only the second line has figures
+ * @property {(history: readonly Past[]) => number} least the least value at the top of the chart: small ones stay small
  */
 
-/** Below this share a line of errors stays flat at the bottom. */
-const LEAST_ERROR_SHARE = 0.02;
+/** A line of failures is as high as this share of the requests at least. */
+const LEAST_ERROR_SHARE = 0.05;
+/** Charts of durations and of tokens are as high as this at least. */
+const LEAST_MS = 10;
+const LEAST_TOKENS_PER_S = 10;
 /** The seconds in one point of the history. */
 const SLICE_SECONDS = 5;
 
@@ -38,6 +42,7 @@ const TILES = [
     error: ({ errors }) => errors / SLICE_SECONDS,
     format: (value, error) =>
       error ? `${formatRate(value)}, ${formatRate(error)} failed` : formatRate(value),
+    least: () => LEAST_REQUESTS / SLICE_SECONDS,
   },
   {
     title: 'Errors',
@@ -46,10 +51,12 @@ const TILES = [
     level: ({ last_minute: { errors, client_errors, requests } }) =>
       toErrorLevel(errors, requests) || toClientErrorLevel(client_errors, requests),
     explain: ({ last_minute }) => explainErrors(last_minute),
-    past: ({ errors, requests }) => (requests === 0 ? null : errors / requests),
-    format: (value) => formatShare(value, 1),
+    past: () => 0,
+    error: ({ errors }) => errors,
+    format: (_ground, errors) => `${formatCount(errors ?? 0)} failed`,
     isErrors: true,
-    least: LEAST_ERROR_SHARE,
+    least: (history) =>
+      Math.max(LEAST_REQUESTS, LEAST_ERROR_SHARE * Math.max(...history.map(({ requests }) => requests))),
   },
   {
     title: 'In flight',
@@ -60,6 +67,7 @@ const TILES = [
         : `on ${counted(replicas.length, 'replica')}`,
     past: ({ inflight }) => inflight,
     format: (value) => formatCount(value),
+    least: () => LEAST_REQUESTS,
   },
   {
     title: 'First token, p95',
@@ -68,6 +76,7 @@ const TILES = [
     explain: ({ last_minute }) => explainErrors(last_minute),
     past: ({ ttft_p95_ms }) => ttft_p95_ms,
     format: (value) => formatMs(value),
+    least: () => LEAST_MS,
   },
   {
     title: 'Latency, p95',
@@ -76,6 +85,7 @@ const TILES = [
     explain: ({ last_minute }) => explainErrors(last_minute),
     past: ({ latency_p95_ms }) => latency_p95_ms,
     format: (value) => formatMs(value),
+    least: () => LEAST_MS,
   },
   {
     title: 'Output tokens/s',
@@ -86,6 +96,7 @@ const TILES = [
         : `${formatCount(output_tokens_per_s / requests_per_s)} per request`,
     past: ({ output_tokens_per_s }) => output_tokens_per_s,
     format: (value) => formatRate(value),
+    least: () => LEAST_TOKENS_PER_S,
   },
 ];
 
@@ -95,10 +106,9 @@ function toErrorAside({ requests, errors, client_errors }) {
   return `${formatCount(errors)} failed, 4xx ${formatShare(client_errors, requests)}`;
 }
 
-/** How many failures there were beside the successes that a duration is of. @param {Overview['last_minute']} traffic */
-function toLeftOut({ errors, client_errors }) {
-  const failures = errors + client_errors;
-  return failures === 0 ? '' : ` · ${counted(failures, 'failure')}`;
+/** How many requests failed beside the successes that a duration is of. @param {Overview['last_minute']} traffic */
+function toLeftOut({ errors }) {
+  return errors === 0 ? '' : ` · ${formatCount(errors)} failed`;
 }
 
 /**
@@ -146,7 +156,7 @@ function createTile(parent, tile) {
     setAttribute(now, 'title', tile.explain?.(overview) ?? null);
     current = tile.aside(overview);
     showAside();
-    chart.show(toPoints(overview.history, tile.past, tile.error));
+    chart.show(toPoints(overview.history, tile.past, tile.error), tile.least(overview.history));
   };
 }
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
-import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
+import type { KubernetesSource } from '#config';
 import { LongLineError } from './json-lines.ts';
 
 /** Why the API server could not be asked, or what was wrong with its answer. */
@@ -39,6 +39,12 @@ export class ApiError extends Error {
     this.code = code;
     this.status = status;
     this.retryAfterMs = retryAfterMs;
+  }
+
+  /** The system's code for the cause, such as ECONNREFUSED or ERR_TLS_CERT_ALTNAME_INVALID; null: there is none. */
+  get reason(): string | null {
+    const { cause } = this;
+    return cause instanceof Error && 'code' in cause ? String(cause.code) : null;
   }
 }
 

@@ -1,6 +1,5 @@
-import { waitAtMost } from '#otel/clock.ts';
-import type { ServiceConfig } from '../../../../config/config.ts';
-import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
+import type { KubernetesSource, ServiceConfig } from '#config';
+import { waitAtMost } from '#otel/base';
 import type { Endpoint } from '../resolver.ts';
 import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from '../source-state.ts';
 import type { EndpointSlice } from './endpoint-slice.ts';
@@ -111,13 +110,18 @@ export class KubernetesDiscovery {
           asked.resolve();
           onChange();
         },
-        onFailure({ code, status }) {
+        onFailure({ code, status, reason }) {
           asked.resolve();
           if (watched.status.errorCode === code) return;
           watched.status = toFailing(watched.status, code);
           const kept = watched.endpoints?.length ?? 0;
           log.warn(
-            { ...fields, error_code: code, ...(status === null ? {} : { status }), kept },
+            {
+              ...{ ...fields, error_code: code },
+              ...(status === null ? {} : { status }),
+              ...(reason === null ? {} : { cause: reason }),
+              kept,
+            },
             'service not watched',
           );
         },

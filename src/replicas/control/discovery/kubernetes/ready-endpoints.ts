@@ -1,4 +1,4 @@
-import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
+import type { KubernetesSource } from '#config';
 import type { Endpoint } from '../resolver.ts';
 import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.ts';
 

@@ -1,4 +1,4 @@
-import type { KubernetesSource } from '../../../../config/kubernetes-source.ts';
+import type { KubernetesSource } from '#config';
 import { ApiError, callApi, readText, toStatusError } from './api-call.ts';
 import { parseSliceList, parseWatchEvent, type SliceList, type WatchEvent } from './endpoint-slice.ts';
 import { readLines } from './json-lines.ts';

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '#otel/clock.ts';
+import { type Clock, systemClock } from '#otel/base';
 import { type ApiError, toApiError } from './api-call.ts';
 import { nextDelayMs } from './back-off.ts';
 import type { EndpointSlice, WatchEvent } from './endpoint-slice.ts';

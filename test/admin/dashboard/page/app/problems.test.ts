@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest';
+import { MADE_AT, makeOverview, makeReplica, makeTraffic } from '#testkit/dashboard/made-overview.ts';
 import { toProblems } from '../../../../../src/admin/dashboard/page/app/problems.js';
-import {
-  MADE_AT,
-  makeOverview,
-  makeReplica,
-  makeTraffic,
-} from '../../../../support/dashboard/made-overview.ts';
 
 const textsOf = (changes: Parameters<typeof makeOverview>[0]) =>
   toProblems(makeOverview(changes)).map(({ level, text }) => `${level}: ${text}`);

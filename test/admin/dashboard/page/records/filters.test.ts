@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
+import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
 import {
   matches,
   NO_FILTER,
   namesIn,
   toStatusGroup,
 } from '../../../../../src/admin/dashboard/page/records/filters.js';
-import { FULL_RECORD, LEAST_RECORD } from '../../../../otel/records.ts';
 
 const RECORD = { ...LEAST_RECORD, replica: 'a', model: 'm', tenant: 'acme' };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { makeReplica, type OverviewReplica } from '#testkit/dashboard/made-overview.ts';
 import { toConsequences, toDone } from '../../../../../src/admin/dashboard/page/replicas/consequences.js';
-import { makeReplica, type OverviewReplica } from '../../../../support/dashboard/made-overview.ts';
 
 const replica = (name: string, models: readonly string[] | null, changes: Partial<OverviewReplica> = {}) =>
   makeReplica({ name, models, inflight: 0, ...changes });

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { makeReplica, makeTraffic, type OverviewReplica } from '#testkit/dashboard/made-overview.ts';
 import { inOrderOf, toGroups } from '../../../../../src/admin/dashboard/page/replicas/order.js';
-import {
-  makeReplica,
-  makeTraffic,
-  type OverviewReplica,
-} from '../../../../support/dashboard/made-overview.ts';
 
 const ALL = { search: '', sort: null, isFlat: false };
 
@@ -34,6 +30,24 @@ describe('without a sort', () => {
       ['z', 'y', 'b', 'a2', 'a10'],
       ['n', 'o'],
     ]);
+  });
+
+  test('the group with the most urgent replica is first, and a replica that fails requests before one that serves', () => {
+    const failing = (errors: number) => ({ last_minute: makeTraffic({ requests: 100, errors }) });
+    const groups = toGroups(
+      [
+        busy('a', 9, { models: ['a'] }),
+        busy('b1', 9, { models: ['b'] }),
+        busy('b2', 9, { models: ['b'], ...failing(30) }),
+        busy('c1', 9, { models: ['c'] }),
+        busy('c2', 9, { models: ['c'], ...failing(1) }),
+        busy('d', 9, { models: ['d'], health: 'failing' }),
+        busy('e', 9, { models: ['e'], drained: true, inflight: 0, ...failing(30) }),
+        busy('f', 9, { models: ['f'], reachability: 'unreachable' }),
+      ],
+      ALL,
+    );
+    expect(namesOf(groups)).toEqual([['f'], ['d'], ['b2', 'b1'], ['e'], ['c2', 'c1'], ['a']]);
   });
 
   test('a group has a title whatever its models are called', () => {

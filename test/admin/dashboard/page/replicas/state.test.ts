@@ -1,18 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { HEALTH_JUDGES, HEALTH_TEXTS, REACHABILITY_REASONS, REASON_TEXTS } from '#replicas/terms';
+import { MADE_AT, makeReplica, type OverviewReplica, secondsAgo } from '#testkit/dashboard/made-overview.ts';
 import {
   toInflight,
   toReason,
   toState,
   toSummary,
 } from '../../../../../src/admin/dashboard/page/replicas/state.js';
-import { HEALTH_JUDGES, HEALTH_TEXTS } from '../../../../../src/replicas/health-decision.ts';
-import { REACHABILITY_REASONS, REASON_TEXTS } from '../../../../../src/replicas/reachability.ts';
-import {
-  MADE_AT,
-  makeReplica,
-  type OverviewReplica,
-  secondsAgo,
-} from '../../../../support/dashboard/made-overview.ts';
 
 const NOW = MADE_AT;
 const EARLIER = secondsAgo(180);

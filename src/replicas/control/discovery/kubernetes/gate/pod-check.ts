@@ -1,6 +1,6 @@
-import type { ReplicaConfig } from '../../../../../config/config.ts';
-import { createProbeConnections, pathPrefixOf } from '../../../../data/connections.ts';
-import { REASON_TEXTS, toHealthFinding } from '../../../../reachability.ts';
+import type { ReplicaConfig } from '#config';
+import { createProbeConnections, pathPrefixOf } from '#replicas';
+import { REASON_TEXTS, toHealthFinding } from '#replicas/terms';
 import { probeEngine } from '../../../engine-probe.ts';
 import type { ProbeResult, ProbeTarget } from '../../../probe.ts';
 

@@ -1,6 +1,5 @@
-import type { KubernetesSource } from '../../../../../config/kubernetes-source.ts';
-import { itemsOf, memberOf } from '../../../../../json/members.ts';
-import { parseJson } from '../../../../../json/parse-json.ts';
+import { itemsOf, memberOf, parseJson } from '#base';
+import type { KubernetesSource } from '#config';
 import { ApiError, callApi, readText, toStatusError } from '../api-call.ts';
 
 /** For a whole call. */

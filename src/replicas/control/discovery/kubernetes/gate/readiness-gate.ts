@@ -1,8 +1,7 @@
-import { type Clock, systemClock } from '#otel/clock.ts';
-import { atMostOncePerMinute } from '../../../../../at-most-once-per-minute.ts';
-import type { ServiceConfig } from '../../../../../config/config.ts';
-import { MAX_REPLICAS } from '../../../../shared/shared-state.ts';
-import { inParallel } from '../../../in-parallel.ts';
+import { atMostOncePerMinute, inParallel } from '#base';
+import type { ServiceConfig } from '#config';
+import { type Clock, systemClock } from '#otel/base';
+import { MAX_REPLICAS } from '#replicas/shared';
 import { expandService } from '../../expand-service.ts';
 import type { Endpoint } from '../../resolver.ts';
 import {

@@ -1,5 +1,4 @@
-import type { ServiceConfig } from '../../../../../config/config.ts';
-import type { KubernetesSource } from '../../../../../config/kubernetes-source.ts';
+import type { KubernetesSource, ServiceConfig } from '#config';
 import { type Poll, startPoll } from '../../poll.ts';
 import type { Endpoint } from '../../resolver.ts';
 import type { ReadinessGateState } from '../../source-state.ts';

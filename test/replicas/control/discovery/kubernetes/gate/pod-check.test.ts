@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { parseConfig } from '../../../../../../src/config/load.ts';
+import { parseConfig } from '#config';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createPodCheck } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/pod-check.ts';
-import { startFakeReplica } from '../../../../../support/fake-replica.ts';
 
 test('a check ends with its signal, and not with a deadline', async () => {
   await using pod = await startFakeReplica();

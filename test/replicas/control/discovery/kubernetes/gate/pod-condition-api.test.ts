@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
+import { type FakeApiServer, startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
 import { toKubernetesSource } from '../../../../../../src/config/kubernetes-source.ts';
 import { kubernetesSource } from '../../../../../../src/config/schema/kubernetes.ts';
 import { ApiError } from '../../../../../../src/replicas/control/discovery/kubernetes/api-call.ts';
 import { makeConditionTrue } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/pod-condition-api.ts';
-import { type FakeApiServer, startFakeApiServer } from '../../../../../support/servers/fake-api-server.ts';
 
 const TYPE = 'spangate.dev/answers';
 const POD = { name: 'vllm-0', address: '127.0.0.1', uid: 'u', gates: [TYPE] };

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseConfig } from '../../../../../../src/config/load.ts';
+import { parseConfig } from '#config';
+import { settle, VirtualClock } from '#testkit/otel/virtual-clock.ts';
 import {
   ApiError,
   type ApiFailureCode,
@@ -11,7 +12,6 @@ import type {
 } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/pod-condition-api.ts';
 import { ReadinessGate } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/readiness-gate.ts';
 import type { Endpoint } from '../../../../../../src/replicas/control/discovery/resolver.ts';
-import { settle, VirtualClock } from '../../../../../otel/virtual-clock.ts';
 
 const TYPE = 'spangate.dev/answers';
 const [SERVICE] = parseConfig(

@@ -1,0 +1,290 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ROOT } from '#testkit/programs/results.ts';
+import type { Mutant } from '../mutants/find-mutants.ts';
+import { filesIn, mutantsOf } from '../mutants/room-mutants.ts';
+import type { MutatedRoom } from '../rooms.ts';
+import { type HowKilled, PLAN_VARIABLE, type Plan, type Report } from './plan.ts';
+
+/** A test that takes longer is left to the round of the slow ones. */
+const MAX_QUICK_TEST_MS = 250;
+/** Tests that take even longer, such as those that explore many histories, try no mutants. */
+const MAX_SLOW_TEST_MS = 3_000;
+/** For how long a mutant is tried: those in the way of every request are reached by every test. */
+const MAX_MUTANT_MS = 4_000;
+/** A process that reports nothing for so long hangs in its mutant, beyond what it notices itself. */
+const SILENCE_MS = 60_000;
+/** And so does one that tries a mutant: it would end the run itself, if the mutant left it a turn. */
+const MAX_TRY_MS = 25_000;
+/** What the modules of a file and its hooks may take in a mutant that is on from the start. */
+const WHOLE_RUN_MS = 60_000;
+/** The mirror of the sources comes first. */
+const MAX_WHOLE_RUN_FILES = 6;
+const POLL_MS = 200;
+/** A room whose processes wear out more often than this is broken. */
+const MAX_PROCESSES = 60;
+
+/** What became of a mutant. `unreached`: no test runs its code. `untried`: it is not in the sample, or time was over. */
+export type Fate = 'killed' | 'survived' | 'unreached' | 'untried';
+
+/** A mutant and what became of it. */
+export interface Outcome {
+  readonly mutant: Mutant;
+  readonly fate: Fate;
+  /** By what it was noticed, and in which test; null: it was not. */
+  readonly killed: { readonly how: HowKilled | 'whole run'; readonly test: string } | null;
+  /** How many runs of tests it has survived. */
+  readonly survivedRuns: number;
+}
+
+/** What the run of a room has shown. */
+export interface RoomResult {
+  readonly outcomes: readonly Outcome[];
+  /** Tests that fail when they run twice in one process: they tried no mutants. */
+  readonly unrepeatable: readonly string[];
+}
+
+/** Which mutants are tried, and for how long. */
+export interface Selection {
+  /** Null: all of them. */
+  readonly sample: { readonly size: number; readonly seed: number } | null;
+  /** By `performance.now()`; then what is left is untried. */
+  readonly deadlineMs: number;
+  /** Only mutants of files whose path contains this. */
+  readonly filter: string;
+}
+
+/** What is known of the mutants of a room while they are tried. */
+interface Course {
+  readonly killed: Map<number, { readonly how: HowKilled | 'whole run'; readonly test: string }>;
+  readonly restMs: Map<number, number>;
+  readonly survivedRuns: Map<number, number>;
+  /** In tests. */
+  readonly reached: Set<number>;
+  /** Only when modules load, or in hooks: the files that do. */
+  readonly early: Map<number, Set<string>>;
+  readonly slowFiles: Set<string>;
+  readonly unrepeatable: Set<string>;
+  readonly ended: Set<string>;
+  /** The mutant that is on; 0: none. */
+  trying: number;
+  carefulFile: string;
+  isWorn: boolean;
+}
+
+/** Tries the mutants of a room on its tests. `tell` says how far it is. */
+export async function runRoom(
+  room: MutatedRoom,
+  { sample, deadlineMs, filter }: Selection,
+  tell: (text: string) => void,
+): Promise<RoomResult> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-mutation-'));
+  const mutants = [...mutantsOf(room).values()].flatMap((source) => source.mutants);
+  const all = mutants.map((_, index) => index + 1).filter((id) => mutants[id - 1]?.file.includes(filter));
+  const chosen = sample === null ? all : shuffled(all, sample.seed).slice(0, sample.size);
+  const course: Course = {
+    killed: new Map(),
+    restMs: new Map(chosen.map((id) => [id, MAX_MUTANT_MS])),
+    survivedRuns: new Map(),
+    reached: new Set(),
+    early: new Map(),
+    slowFiles: new Set(),
+    unrepeatable: new Set(),
+    ended: new Set(),
+    trying: 0,
+    carefulFile: '',
+    isWorn: false,
+  };
+  const isOver = (): boolean => performance.now() > deadlineMs;
+  let processes = 0;
+
+  const runProcess = async (files: readonly string[], plan: Pick<Plan, 'maxTestMs' | 'wholeRun'>) => {
+    processes++;
+    const log = join(folder.path, `${processes}.jsonl`);
+    const planPath = join(folder.path, `${processes}.json`);
+    const alive = [...course.restMs].filter(([id, restMs]) => restMs > 0 && !course.killed.has(id));
+    const whole: Plan = {
+      log,
+      mutantCount: mutants.length,
+      alive,
+      carefulFile: course.carefulFile,
+      ...plan,
+    };
+    writeFileSync(planPath, JSON.stringify(whole));
+    writeFileSync(log, '');
+    // In CI, Vitest writes no snapshots.
+    const env = { ...process.env, [PLAN_VARIABLE]: planPath, CI: '1' };
+    const args = [join(import.meta.dirname, 'room-process.ts'), room.name, ...files];
+    const stdio = ['ignore', 'ignore', plan.wholeRun > 0 ? 'ignore' : 'inherit'] as const;
+    // A group of its own: what tests start ends with it.
+    const child = spawn(process.execPath, args, { cwd: ROOT, env, detached: true, stdio: [...stdio] });
+    const end = (): void => killGroup(child);
+    process.once('exit', end);
+    child.once('exit', () => process.off('exit', end));
+    return { child, log };
+  };
+
+  const round = async (files: readonly string[], maxTestMs: number): Promise<void> => {
+    course.ended.clear();
+    for (
+      let left = files;
+      left.length > 0 && !isOver();
+      left = files.filter((file) => !course.ended.has(file))
+    ) {
+      if (processes > MAX_PROCESSES) throw new Error(`the tests of ${room.name} wear out their processes`);
+      const { child, log } = await runProcess(left, { maxTestMs, wholeRun: 0 });
+      using tail = followLog(log);
+      course.isWorn = false;
+      course.trying = 0;
+      let heardMs = performance.now();
+      let isSilent = false;
+      while (child.exitCode === null && child.signalCode === null && !course.isWorn) {
+        const lines = tail.take();
+        if (lines.length > 0) heardMs = performance.now();
+        for (const line of lines) note(course, line);
+        tell(`${course.killed.size} killed, ${course.ended.size}/${files.length} files`);
+        isSilent = performance.now() - heardMs > (course.trying > 0 ? MAX_TRY_MS : SILENCE_MS);
+        if (isSilent || isOver()) break;
+        await wait(POLL_MS);
+      }
+      await endGroup(child);
+      for (const line of tail.take()) note(course, line);
+      if (isSilent && course.trying > 0) {
+        course.killed.set(course.trying, { how: 'time', test: 'a whole process' });
+      } else if (!course.isWorn && !isOver() && !left.some((file) => course.ended.has(file))) {
+        throw new Error(`the tests of ${room.name} cannot run: ${left.join(' ')}`);
+      }
+    }
+  };
+
+  const files = filesIn(room.tests, '.test.ts');
+  await round(files, MAX_QUICK_TEST_MS);
+  const slow = files.filter((file) => course.slowFiles.has(file));
+  if (slow.length > 0) await round(slow, MAX_SLOW_TEST_MS);
+  // A mutant that runs only when modules load, or in hooks, has a run of its own.
+  for (const [id, reachingFiles] of course.early) {
+    if (isOver()) break;
+    if (course.reached.has(id) || !course.restMs.has(id)) continue;
+    tell(`${course.killed.size} killed, whole runs`);
+    const { child } = await runProcess([...reachingFiles].slice(0, MAX_WHOLE_RUN_FILES), {
+      maxTestMs: 0,
+      wholeRun: id,
+    });
+    const timer = setTimeout(() => void endGroup(child), WHOLE_RUN_MS);
+    const [code] =
+      child.exitCode === null && child.signalCode === null ? await once(child, 'exit') : [child.exitCode];
+    clearTimeout(timer);
+    await endGroup(child);
+    if (code === 0) course.survivedRuns.set(id, 1);
+    else course.killed.set(id, { how: 'whole run', test: [...reachingFiles][0] ?? '' });
+  }
+  const wasOver = isOver();
+  const outcomes = mutants.map((mutant, index): Outcome => {
+    const id = index + 1;
+    const killed = course.killed.get(id) ?? null;
+    const survivedRuns = course.survivedRuns.get(id) ?? 0;
+    const isReached = course.reached.has(id) || course.early.has(id);
+    if (!course.restMs.has(id)) return { mutant, fate: 'untried', killed: null, survivedRuns };
+    if (killed !== null) return { mutant, fate: 'killed', killed, survivedRuns };
+    // One that has survived some runs counts as left: only killed ones would make the score too good.
+    if (wasOver && survivedRuns === 0) return { mutant, fate: 'untried', killed, survivedRuns };
+    return { mutant, fate: isReached ? 'survived' : 'unreached', killed, survivedRuns };
+  });
+  return { outcomes, unrepeatable: [...course.unrepeatable] };
+}
+
+function note(course: Course, report: Report): void {
+  switch (report.kind) {
+    case 'reached':
+      for (const id of report.ids) course.reached.add(id);
+      return;
+    case 'reached early':
+      for (const id of report.ids) {
+        const files = course.early.get(id) ?? new Set();
+        course.early.set(id, files.add(report.file));
+      }
+      return;
+    case 'try':
+      course.trying = report.id;
+      return;
+    case 'survived':
+      course.trying = 0;
+      course.restMs.set(report.id, (course.restMs.get(report.id) ?? 0) - report.ms);
+      course.survivedRuns.set(report.id, (course.survivedRuns.get(report.id) ?? 0) + 1);
+      return;
+    case 'killed':
+      course.trying = 0;
+      course.killed.set(report.id, { how: report.how, test: report.test });
+      return;
+    case 'retracted':
+      for (const id of report.ids) course.killed.delete(id);
+      return;
+    case 'slow':
+      course.slowFiles.add(report.file);
+      return;
+    case 'worn':
+      course.carefulFile = report.file;
+      course.isWorn = true;
+      return;
+    case 'file ended':
+      course.ended.add(report.file);
+      return;
+    case 'unrepeatable':
+      course.unrepeatable.add(report.test);
+  }
+}
+
+/** Reads the lines that are appended to a file. */
+function followLog(path: string): Disposable & { take(): readonly Report[] } {
+  const file = openSync(path, 'r');
+  const chunk = Buffer.alloc(1024 * 1024);
+  let rest = '';
+  return {
+    take() {
+      const reports: Report[] = [];
+      for (;;) {
+        const length = readSync(file, chunk);
+        if (length === 0) return reports;
+        const lines = `${rest}${chunk.toString('utf8', 0, length)}`.split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) reports.push(JSON.parse(line));
+      }
+    },
+    [Symbol.dispose]: () => closeSync(file),
+  };
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // They have ended.
+  }
+}
+
+/** Ends a process and all that it has started. */
+async function endGroup(child: ChildProcess): Promise<void> {
+  killGroup(child);
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+}
+
+/** The same order for the same seed: Fisher and Yates, with a linear congruential generator. */
+function shuffled(ids: readonly number[], seed: number): readonly number[] {
+  const result = [...ids];
+  let state = (seed * 2_654_435_761) >>> 0;
+  for (let index = result.length - 1; index > 0; index--) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    const other = Math.floor((state / 2 ** 32) * (index + 1));
+    const held = result[index];
+    const taken = result[other];
+    if (held === undefined || taken === undefined) continue;
+    result[index] = taken;
+    result[other] = held;
+  }
+  return result;
+}

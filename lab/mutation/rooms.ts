@@ -1,0 +1,123 @@
+/** A part of the gateway whose mutants are counted together. Paths start at the root of the checkout. */
+export interface MutatedRoom {
+  readonly name: string;
+  /** The sources that are mutated. */
+  readonly sources: readonly string[];
+  /** Where its tests are: the mirror of the sources first, then tests of more that reach them. Files, or folders. */
+  readonly tests: readonly string[];
+  /** The score when the program first ran, before tests were added for what it found; null: not known. */
+  readonly firstPercent: number | null;
+}
+
+/** Not those of whole gateways: they take seconds for each mutant. */
+const VERIFY_TESTS = [
+  'test/records/verify/backend-sums.test.ts',
+  'test/records/verify/finding.test.ts',
+  'test/records/verify/seq-pages.test.ts',
+  'test/records/verify/verify.test.ts',
+  'test/records/verify/verify-records.test.ts',
+  'test/records/verify/record-file.test.ts',
+];
+
+/** The rooms that `npm run lab -- mutation` knows: one line each, so that a folder that moves is one edit. */
+export const MUTATED_ROOMS: readonly MutatedRoom[] = [
+  room(
+    'access/limits',
+    80.1,
+    ['src/access/limits'],
+    [
+      'test/access/limits',
+      'test/fleet/client-use.test.ts',
+      'test/fleet/inflight-shares.test.ts',
+      'test/gateway/clients/tenant-limits.test.ts',
+    ],
+  ),
+  room('records/verify', 70.5, ['src/records/verify'], VERIFY_TESTS),
+  room(
+    'fleet/rules',
+    64.7,
+    ['src/fleet/rules'],
+    ['test/fleet/rules', 'test/fleet/joined-fleet.test.ts', 'test/fleet/wire-format.test.ts'],
+  ),
+  room(
+    'otel/ledger',
+    85.5,
+    ['otel/ledger', 'otel/record/ledger'],
+    ['test/otel/ledger', 'test/otel/record/ledger', ...VERIFY_TESTS, 'test/otel/queue'],
+  ),
+  room('otel/queue', null, ['otel/queue'], ['test/otel/queue', 'test/otel/start-telemetry.test.ts']),
+  room(
+    'replicas/routing',
+    73.5,
+    ['src/replicas/routing', 'src/replicas/shared/ramp.ts'],
+    [
+      'test/replicas/routing',
+      'test/replicas/shared/ramp.test.ts',
+      'test/replicas/data',
+      'test/gateway/replicas/choice.test.ts',
+    ],
+  ),
+  room(
+    'replicas/data',
+    null,
+    ['src/replicas/data'],
+    [
+      'test/replicas/data',
+      'test/replicas/routing/why-none.test.ts',
+      'test/gateway/replicas',
+      'test/gateway/drains/drain.test.ts',
+      'test/gateway/drains/ramp.test.ts',
+      'test/gateway/records/gpu-time.test.ts',
+    ],
+  ),
+  room(
+    'proxy/response',
+    null,
+    ['src/proxy/response'],
+    [
+      'test/proxy/response',
+      'test/gateway/responses',
+      'test/gateway/records/durations.test.ts',
+      'test/gateway/endpoints/aliases.test.ts',
+      'test/gateway/endpoints/further-endpoints.test.ts',
+    ],
+  ),
+  room(
+    'proxy/attempt',
+    null,
+    ['src/proxy/attempt'],
+    [
+      'test/proxy/attempt',
+      'test/proxy/form',
+      'test/gateway/replicas',
+      'test/gateway/requests',
+      'test/gateway/responses/errors.test.ts',
+      'test/gateway/responses/cancellation.test.ts',
+      'test/gateway/responses/response-headers.test.ts',
+      'test/gateway/endpoints/form-aliases.test.ts',
+    ],
+  ),
+  room(
+    'wire',
+    null,
+    ['src/wire'],
+    [
+      'test/wire',
+      'test/gateway/wire',
+      'test/gateway/requests',
+      'test/gateway/responses/endings.test.ts',
+      'test/gateway/responses/cancellation.test.ts',
+      'test/gateway/tls/tls.test.ts',
+      'test/gateway/tls/tls-sessions.test.ts',
+    ],
+  ),
+];
+
+function room(
+  name: string,
+  firstPercent: number | null,
+  sources: readonly string[],
+  tests: readonly string[],
+): MutatedRoom {
+  return { name, sources, tests, firstPercent };
+}

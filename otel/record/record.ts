@@ -1,0 +1,24 @@
+/*
+ * The contract of the record: how it is encoded, decoded and digested for a ledger. It does no input or output, so that
+ * whatever reads records can stand on it.
+ *
+ * It never knows a queue, a file or a network.
+ * Begin with encode-span.ts and decode/decode-record.ts. The names and types are in registry/, a room of their own.
+ */
+
+export { type HttpFacts, toErrorType, toFailureType } from './attributes.ts';
+export { decodeRecord, decodeRecords, type ShownAttempt, type ShownRecord } from './decode/decode-record.ts';
+export { SpanEncoder } from './encode-span.ts';
+export { createRecordLayout, type RecordLayout } from './layout/record-layout.ts';
+export { AttributesDigester, DIGEST_BYTES } from './ledger/canonical-attributes.ts';
+export { encodeLedgerSpan, type LedgerSpan } from './ledger/ledger-span.ts';
+export { toSpanJson } from './protobuf/span-to-json.ts';
+export { decodeSet, recordFactsOf, toRecordAttributes } from './record-attributes.ts';
+export { MAX_TIMINGS } from './record-bounds.ts';
+export { hasFailed, type RequestOutcome, toOutcome } from './request-outcome.ts';
+export {
+  type EncodedResourceSpans,
+  encodeResourceSpans,
+  joinBatch,
+  joinJsonBatch,
+} from './resource-spans.ts';

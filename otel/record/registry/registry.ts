@@ -1,0 +1,23 @@
+/*
+ * The names and types of everything that spans say: the fields of a record, the events and spans beside it, the
+ * semantic conventions. `npm run generate` makes them from the YAML files here.
+ *
+ * It never knows how anything is encoded.
+ * Begin with record.yaml, then request-record.ts.
+ */
+
+export {
+  ADMIN_ACTION,
+  DISCOVERY,
+  FAILED_ATTEMPT,
+  type FieldValue,
+  fieldValuesOf,
+  LEDGER,
+  RECORD_FIELDS,
+  ROLLOUT_STEP,
+  SCHEMA_URL,
+  SCOPE_NAME,
+  SEMCONV,
+} from './attribute-names.ts';
+export { OPERATIONS, providerOf } from './operations.ts';
+export type { RequestRecord } from './request-record.ts';

@@ -1,0 +1,13 @@
+/*
+ * The spans: starts and ends them with the SDK, and hands ended ones on.
+ *
+ * It never knows what becomes of an ended span.
+ * Begin with request-span.ts.
+ */
+
+export { type AdminAction, startAdminSpans } from './admin-spans.ts';
+export type { AttemptSpan } from './attempt-span.ts';
+export type { IncomingContext, TraceContextFields } from './incoming-context.ts';
+export type { ParkedSpan, RequestSpan } from './request-span.ts';
+export { ROLLOUT_FIGURES, ROLLOUT_OUTCOMES, ROLLOUT_STEPS } from './rollout-step.ts';
+export { type Recorder, type RecorderSettings, startRecorder } from './start-recorder.ts';

@@ -1,0 +1,157 @@
+import { createPrivateKey, hash, randomBytes, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { UnusableFileError } from '#base';
+import type { Config, ReplicaConfig, ServiceConfig } from '#config';
+import { checkTlsMaterial, type TlsMaterial } from '#wire';
+
+/** What TLS uses, read from files. Null: that listener is not encrypted. */
+export interface Certificates {
+  readonly listen: TlsMaterial | null;
+  readonly admin: TlsMaterial | null;
+  /** The replicas and services of the configuration; those with `tls` have what their files contain. */
+  readonly replicas: readonly ReplicaConfig[];
+  readonly services: readonly ServiceConfig[];
+}
+
+const TICKET_KEY_BYTES = 48; // what node:tls wants
+
+type ListenerTls = NonNullable<Config['gateway']['tls']>;
+
+/**
+ * Reads all certificates and keys that a configuration names, and checks that they can be used. Rejects with a
+ * StartError that names the key of the configuration and the file. One reading must end before the next begins.
+ */
+export type ReadCertificates = (config: Config) => Promise<Certificates>;
+
+/** Creates a reader, which remembers the contents that it has found usable. */
+export function createCertificateReader(): ReadCertificates {
+  let usable: ReadonlySet<string> = new Set();
+  return async (config) => {
+    const reading = new Reading(usable);
+    const certificates = await readAll(config, reading);
+    usable = reading.usable;
+    return certificates;
+  };
+}
+
+async function readAll({ gateway, replicas, services }: Config, reading: Reading): Promise<Certificates> {
+  const read = (tls: ListenerTls | null, key: string) =>
+    tls === null ? Promise.resolve(null) : readListener(tls, key, reading);
+  const [listen, admin] = await Promise.all([
+    read(gateway.tls, 'gateway.tls'),
+    read(gateway.adminTls, 'gateway.admin_tls'),
+  ]);
+  return {
+    listen,
+    admin,
+    replicas: await Promise.all(replicas.map((replica) => withTls(replica, reading))),
+    services: await Promise.all(services.map((service) => withTls(service, reading))),
+  };
+}
+
+async function readListener(
+  { pairs, clientCa, minVersion }: ListenerTls,
+  key: string,
+  reading: Reading,
+): Promise<TlsMaterial> {
+  const ca = await reading.read(clientCa, `${key}.client_ca`);
+  const common = { clientCa: ca, minVersion, ticketKeys: randomBytes(TICKET_KEY_BYTES) };
+  const read = pairs.map(async (pair) => {
+    const [cert, privateKey] = await Promise.all([
+      reading.read(pair.cert, `${key}.cert`),
+      reading.read(pair.key, `${key}.key`),
+    ]);
+    const usable = { cert, key: privateKey };
+    reading.check(`${key}: ${pair.cert} and ${pair.key}`, [ca, cert, privateKey], () =>
+      checkTlsMaterial({ ...common, pairs: [usable] }),
+    );
+    return usable;
+  });
+  const [first, ...others] = await Promise.all(read);
+  if (first === undefined) throw new RangeError('a listener has at least one certificate');
+  return { ...common, pairs: [first, ...others] };
+}
+
+async function withTls<T extends ReplicaConfig | ServiceConfig>(
+  config: T,
+  reading: Reading,
+): Promise<T & Pick<ReplicaConfig, 'tls' | 'tlsName'>> {
+  if (config.tlsFiles === undefined) return config;
+  const { serverName, verify, ...paths } = config.tlsFiles;
+  const at = `replicas: ${config.name}: tls`;
+  const [ca, cert, key] = await Promise.all([
+    reading.read(paths.ca, `${at}.ca`),
+    reading.read(paths.cert, `${at}.cert`),
+    reading.read(paths.key, `${at}.key`),
+  ]);
+  const files = [paths.ca, paths.cert, paths.key].filter((path) => path !== null).join(', ');
+  reading.check(`${at}: ${files}`, [ca, cert, key], () => {
+    // An empty text would count as an absent one.
+    for (const pem of [ca, cert]) if (pem !== null) new X509Certificate(pem);
+    if (key !== null) createPrivateKey(key);
+    createSecureContext({
+      ...(ca === null ? {} : { ca }),
+      ...(cert === null ? {} : { cert }),
+      ...(key === null ? {} : { key }),
+    });
+  });
+  return {
+    ...config,
+    tls: { ca, cert, key, verify },
+    ...(serverName === null ? {} : { tlsName: serverName }),
+  };
+}
+
+/**
+ * One reading of all files. It reads each file once, and does not check again what the last reading has found usable: a
+ * check takes 0.7 ms, there may be a thousand replicas, and the thread may relay streams.
+ */
+class Reading {
+  /** The digests of the contents that can be used. */
+  readonly usable = new Set<string>();
+  readonly #known: ReadonlySet<string>;
+  readonly #texts = new Map<string, Promise<string>>();
+
+  /** `known`: the digests of the last reading. */
+  constructor(known: ReadonlySet<string>) {
+    this.#known = known;
+  }
+
+  /** Reads a file. `key`: where the configuration names it. */
+  async read<P extends string | null>(path: P, key: string): Promise<P> {
+    if (path === null) return path;
+    const text = this.#texts.get(path) ?? readFile(path, 'utf8');
+    this.#texts.set(path, text);
+    try {
+      return (await text) as P;
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
+      throw new UnusableFileError(`${key}: cannot read ${path} (${code})`, error);
+    }
+  }
+
+  /** Checks contents that are used together, unless that was done. `what`: names them in the error. */
+  check(what: string, contents: readonly (string | null)[], action: () => void): void {
+    const digest = hash('sha256', JSON.stringify(contents));
+    if (!this.#known.has(digest) && !this.usable.has(digest)) tryToUse(what, action);
+    this.usable.add(digest);
+  }
+}
+
+/** OpenSSL's own messages say little, and nothing of the files' content. */
+const MEANINGS: Readonly<Record<string, string>> = {
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'the key does not belong to the certificate',
+  ERR_OSSL_PEM_NO_START_LINE: 'this is not PEM',
+  ERR_OSSL_UNSUPPORTED: 'the key is not a private key in PEM',
+  ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED: 'the key is encrypted: give it without a password',
+};
+
+function tryToUse(what: string, action: () => void): void {
+  try {
+    action();
+  } catch (error) {
+    const { code = 'unusable', message } = error as NodeJS.ErrnoException;
+    throw new UnusableFileError(`${what}: ${MEANINGS[code] ?? message}`, error);
+  }
+}

@@ -1,0 +1,166 @@
+import { isDeepStrictEqual } from 'node:util';
+import { StartError } from '#base';
+import type { JwtKeys } from './jwks.ts';
+import { isRemote, JwksError, readJwks, toShownSource } from './read-jwks.ts';
+
+/** How often the keys are read again without a reason. A file is local. */
+const INTERVAL_MS = { url: 300_000, file: 10_000 } as const;
+
+/** While there are no keys at all, they are asked for after these times. */
+const RETRY_MS = { first: 1_000, longest: 30_000 } as const;
+
+/** Tokens with unknown keys cause at most one reading in this time: anyone can make them up. */
+const COOL_DOWN_MS = 30_000;
+
+export interface JwksSourceCollaborators {
+  /** Has these keys used for requests from now on. */
+  readonly use: (keys: JwtKeys) => Promise<void>;
+  readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+  /** Monotonic. */
+  readonly nowMs?: () => number;
+}
+
+/**
+ * The keys that verify tokens, kept up to date in the background. If they cannot be read, those that were read last stay
+ * in use.
+ */
+export class JwksSource {
+  readonly #collaborators: JwksSourceCollaborators;
+  readonly #nowMs: () => number;
+  #current: JwtKeys | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #retryMs: number = RETRY_MS.first;
+  #isRunning = false;
+  /** The reading under way. */
+  #reading: Promise<void> | null = null;
+  /** When an unknown key may cause the next reading. */
+  #refreshableMs = Number.NEGATIVE_INFINITY;
+  #lastProblem: string | null = null;
+
+  constructor(collaborators: JwksSourceCollaborators) {
+    this.#collaborators = collaborators;
+    this.#nowMs = collaborators.nowMs ?? (() => performance.now());
+  }
+
+  /** The keys as they are now; null: no tokens are accepted. */
+  get current(): JwtKeys | null {
+    return this.#current;
+  }
+
+  /**
+   * Reads the keys of a source for the first time. A server that does not answer leaves them null; for a file that
+   * cannot be used it rejects with a StartError.
+   */
+  async open(source: string | null): Promise<void> {
+    if (source === null) return;
+    if (!isRemote(source)) {
+      this.#current = await this.#readOrRefuse(source);
+      return;
+    }
+    this.#current = { source, keys: null };
+    this.#warnIfPlain(source);
+    await this.#read();
+  }
+
+  start(): void {
+    this.#isRunning = true;
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#isRunning = false;
+    clearTimeout(this.#timer);
+  }
+
+  /**
+   * Reads the keys because a token names one that is not known, unless that was done within the cool-down. Resolves when
+   * it is done; never rejects.
+   */
+  async refresh(): Promise<void> {
+    if (this.#reading !== null) return await this.#reading;
+    const nowMs = this.#nowMs();
+    if (nowMs < this.#refreshableMs) return;
+    this.#refreshableMs = nowMs + COOL_DOWN_MS;
+    await this.#read();
+  }
+
+  /**
+   * Reads the keys that a reload needs, without using them: those of another source, or of a file again. Rejects with a
+   * StartError if that fails.
+   */
+  async prepare(source: string | null): Promise<JwtKeys | null> {
+    if (source === null) return null;
+    if (source === this.#current?.source && isRemote(source)) return this.#current;
+    return await this.#readOrRefuse(source);
+  }
+
+  /** Has prepared keys used. */
+  async adopt(prepared: JwtKeys | null): Promise<void> {
+    const isSame = isDeepStrictEqual(prepared, this.#current);
+    if (prepared !== null && prepared.source !== this.#current?.source) this.#warnIfPlain(prepared.source);
+    this.#current = prepared;
+    this.#schedule();
+    if (prepared === null || isSame) return;
+    this.#lastProblem = null;
+    await this.#collaborators.use(prepared);
+  }
+
+  #warnIfPlain(source: string): void {
+    if (!/^http:/i.test(source)) return;
+    this.#collaborators.log.warn(
+      { source: toShownSource(source) },
+      'jwt.jwks is not https: who can change its answers can sign tokens',
+    );
+  }
+
+  async #readOrRefuse(source: string): Promise<JwtKeys> {
+    try {
+      return { source, keys: (await readJwks(source)).keys };
+    } catch (error) {
+      if (!(error instanceof JwksError)) throw error;
+      throw new StartError(`jwt.jwks: cannot use ${toShownSource(source)} (${error.message})`, error);
+    }
+  }
+
+  async #read(): Promise<void> {
+    this.#reading ??= this.#readOnce().finally(() => {
+      this.#reading = null;
+    });
+    await this.#reading;
+  }
+
+  async #readOnce(): Promise<void> {
+    const before = this.#current;
+    if (before === null) return;
+    const { log, use } = this.#collaborators;
+    const source = toShownSource(before.source);
+    try {
+      const { keys, ignoredCount } = await readJwks(before.source);
+      this.#lastProblem = null;
+      // A reload may have changed the source in the meantime.
+      if (this.#current !== before || isDeepStrictEqual(keys, before.keys)) return;
+      this.#current = { ...before, keys };
+      log.info({ source, keys: keys.length, ignored: ignoredCount }, 'keys of JWTs read');
+      // Before the start, what needs the keys is not there yet and takes `current`.
+      if (this.#isRunning) await use(this.#current);
+    } catch (error) {
+      if (!(error instanceof JwksError)) throw error;
+      const problem = error.message;
+      if (problem === this.#lastProblem) return;
+      this.#lastProblem = problem;
+      const effect = before.keys === null ? 'JWTs get 503 until then' : 'the former keys stay in use';
+      log.error({ source, problem }, `keys of JWTs cannot be read: ${effect}`);
+    }
+  }
+
+  /** The next reading in the background. */
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isRunning || this.#current === null) return;
+    const { source, keys } = this.#current;
+    const hasNoKeys = keys === null;
+    const delayMs = hasNoKeys ? this.#retryMs : INTERVAL_MS[isRemote(source) ? 'url' : 'file'];
+    this.#retryMs = hasNoKeys ? Math.min(2 * this.#retryMs, RETRY_MS.longest) : RETRY_MS.first;
+    this.#timer = setTimeout(() => void this.#read().finally(() => this.#schedule()), delayMs).unref();
+  }
+}

@@ -1,0 +1,23 @@
+/*
+ * The admin API and its page: who may call what, the schemas, the routes, the listener.
+ *
+ * It never imports the proxy: it must answer when the data plane does not.
+ * Begin with handle-admin.ts and routes/, one file for each call or two.
+ */
+
+export { AdminAccess } from './access/admin-access.ts';
+export { FailedTokens } from './access/failed-tokens.ts';
+export { createHostCheck } from './access/host-check.ts';
+export type { ReloadOutcome } from './admin-collaborators.ts';
+export { type RunningFigures, startLiveFigures } from './dashboard/traffic/live-figures.ts';
+export { IdleWatcher } from './drains/idle-watcher.ts';
+export { createAdminHandler } from './handle-admin.ts';
+export {
+  configureAdminListener,
+  createAdminListener,
+  listenForAdmin,
+  useAdminTls,
+} from './listener/admin-listener.ts';
+export { ObservationRing } from './observations/observation-ring.ts';
+export { toObservation } from './observations/to-observation.ts';
+export { roundTo3 } from './shown-record.ts';

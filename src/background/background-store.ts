@@ -1,0 +1,68 @@
+import { atMostOncePerMinute } from '#base';
+import type { StateFile } from '#state-dir';
+import { parseBackground, type StoredBackground } from './background-file.ts';
+
+/** How often the file is written at most. Each write waits for the disk. */
+const WRITE_INTERVAL_MS = 1_000;
+
+/** Where it is said that the file cannot be written. A pino logger fits. */
+interface StoreLog {
+  error(fields: object, message: string): void;
+}
+
+/** Keeps the file as it should be: writes it soon after each change, at most once per second, and again if that failed. */
+export class BackgroundStore {
+  readonly #file: StateFile<StoredBackground>;
+  readonly #print: () => string;
+  readonly #onFailed: (error: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #lastMs = Number.NEGATIVE_INFINITY;
+  /** Whether the file differs from what it should be. */
+  #isStale = false;
+  #isClosed = false;
+
+  /** @param print the content, as of now */
+  constructor(file: StateFile<StoredBackground>, print: () => string, log: StoreLog) {
+    this.#file = file;
+    this.#print = print;
+    this.#onFailed = atMostOncePerMinute((error: unknown) =>
+      log.error({ err: error }, 'responses in the background could not be stored; trying again'),
+    );
+  }
+
+  /** What an earlier run stored. Rejects with the system's error. */
+  async read(): Promise<StoredBackground> {
+    const { value, isDamaged } = await this.#file.read(parseBackground);
+    if (isDamaged) this.changed();
+    return value ?? { responses: [], unfollowed: [] };
+  }
+
+  /** The content has changed. */
+  changed(): void {
+    this.#isStale = true;
+    if (this.#isClosed) return;
+    const inMs = Math.max(0, this.#lastMs + WRITE_INTERVAL_MS - performance.now());
+    this.#timer ??= setTimeout(() => void this.#write(), inMs).unref();
+  }
+
+  /** Writes the last content. Returns whether it is on disk. */
+  async close(): Promise<boolean> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    return this.#isStale ? await this.#write() : true;
+  }
+
+  async #write(): Promise<boolean> {
+    this.#timer = undefined;
+    this.#lastMs = performance.now();
+    this.#isStale = false;
+    try {
+      await this.#file.write(this.#print());
+      return true;
+    } catch (error) {
+      this.#onFailed(error);
+      this.changed();
+      return false;
+    }
+  }
+}

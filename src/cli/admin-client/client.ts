@@ -1,0 +1,209 @@
+import { memberOf, parseJson, StartError } from '#base';
+import { type Invocation, type TextSink, UsageError } from '#cli/arguments';
+import { toOneLine } from '#cli/terminal';
+import { type AdminRole, allows, type NeededRole, readAdminTokens, TOKEN_VARIABLES } from '#config';
+import { type Fetch, findGateway, type GatewayAddress, type GatewayOptions } from './find-gateway.ts';
+
+/** The admin API of a running gateway. */
+export interface AdminClient {
+  readonly baseUrl: string;
+  /**
+   * Returns the JSON of the answer. Throws a RefusedError when the API refuses the call, and an UnreachableError when it
+   * does not answer or `signal` aborts.
+   */
+  call(method: 'GET' | 'POST', path: string, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** The admin API does not answer. The call may be repeated. */
+export class UnreachableError extends StartError {
+  constructor(message: string, cause: unknown) {
+    super(message, cause);
+    this.name = 'UnreachableError';
+  }
+}
+
+/** The admin API refuses the call. */
+export class RefusedError extends StartError {
+  /** Its stable error code. */
+  readonly code: string;
+  /** Its whole message, which may have several lines. It comes from elsewhere: use toOneLine before printing it. */
+  readonly reason: string;
+
+  constructor(code: string, reason: string) {
+    super(`the admin API refused: ${toOneLine(reason)} (${toOneLine(code)})`);
+    this.name = 'RefusedError';
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+/**
+ * Finds the gateway that a command line names. `role` is the weakest role that may make the command's calls. Throws a
+ * UsageError, a SecretError, a ConfigError or a StartError.
+ */
+export async function openAdmin(
+  values: GatewayOptions,
+  env: Invocation['env'],
+  role: NeededRole = 'reader',
+): Promise<AdminClient> {
+  const address = await findGateway(values, env);
+  return createAdminClient(address, await findToken(env, role));
+}
+
+/** Creates a client of the admin API at this address. A call fails when there is no answer within `answerTimeoutMs`. */
+export function createAdminClient(
+  { baseUrl, fetch }: GatewayAddress,
+  token: string,
+  answerTimeoutMs = ANSWER_TIMEOUT_MS,
+): AdminClient {
+  return {
+    baseUrl,
+    call: (method, path, signal) =>
+      callAdmin({ url: baseUrl + path, baseUrl, fetch, token, method, answerTimeoutMs }, signal),
+  };
+}
+
+/** The strongest token of the environment. Of several in a file, the first: a new one is added below it until all know it. */
+async function findToken(env: Invocation['env'], needed: NeededRole): Promise<string> {
+  const [strongest] = (await readAdminTokens(env)).tokens;
+  if (strongest === undefined) {
+    throw new UsageError(
+      `${TOKEN_VARIABLES[needed]} is not set: it holds the token of the admin API that this command needs`,
+    );
+  }
+  if (allows(strongest.role, needed)) return strongest.token;
+  throw new UsageError(`${TOKEN_VARIABLES[needed]} is not set, and the token in ${LIMITS[strongest.role]}`);
+}
+
+/** What the tokens allow that may be too weak for a command. */
+const LIMITS: Readonly<Record<AdminRole, string>> = {
+  admin: 'SVC_ADMIN_TOKEN is none',
+  operator: 'SVC_OPERATOR_TOKEN only reads, drains and undrains',
+  reader: 'SVC_READ_TOKEN only reads',
+  drainer: 'SVC_DRAIN_TOKEN is for calls of the admin API from pods',
+};
+
+/** Long, because an undrain waits for unreachable gateways, and a drain waits for probes of replicas. */
+const ANSWER_TIMEOUT_MS = 20_000;
+
+/** No gateway sends a longer answer. */
+const MAX_ANSWER_BYTES = 16 * 1024 ** 2;
+
+interface AdminCall {
+  readonly url: string;
+  readonly baseUrl: string;
+  readonly fetch: Fetch;
+  readonly token: string;
+  readonly method: string;
+  readonly answerTimeoutMs: number;
+}
+
+async function callAdmin(
+  { url, baseUrl, fetch, token, method, answerTimeoutMs }: AdminCall,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
+  let response: AdminResponse;
+  try {
+    const call = { url, fetch, method, token };
+    response = await beforeDeadline(signal, answerTimeoutMs, (end) => send(call, end));
+  } catch (error) {
+    throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
+  }
+  const answer = parseJson(response.text);
+  if (response.isOk && answer !== undefined) return answer;
+  const { code, message } = toApiError(answer);
+  if (code === undefined) {
+    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
+  }
+  throw new RefusedError(code, message ?? code);
+}
+
+interface AdminResponse {
+  readonly isOk: boolean;
+  readonly status: number;
+  /** Empty if it was longer than MAX_ANSWER_BYTES. */
+  readonly text: string;
+}
+
+async function send(
+  { url, fetch, method, token }: Pick<AdminCall, 'url' | 'fetch' | 'method' | 'token'>,
+  signal: AbortSignal,
+): Promise<AdminResponse> {
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    redirect: 'error', // a redirect must not carry the token elsewhere
+    signal,
+  });
+  const { ok: isOk, status } = response;
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body ?? []) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > MAX_ANSWER_BYTES) return { isOk, status, text: '' };
+    chunks.push(chunk);
+  }
+  return { isOk, status, text: Buffer.concat(chunks).toString('utf8') };
+}
+
+/** Rejects when the time is up or `signal` aborts, even if `work` ignores its own signal. */
+async function beforeDeadline<T>(
+  signal: AbortSignal | undefined,
+  timeoutMs: number,
+  work: (end: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const end = new AbortController();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
+  const deadline = setTimeout(() => end.abort(new DeadlineError(timeoutMs)), timeoutMs);
+  const onAbort = () => end.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    signal?.throwIfAborted();
+    return await Promise.race([work(end.signal), ended]);
+  } finally {
+    clearTimeout(deadline);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+class DeadlineError extends Error {
+  constructor(timeoutMs: number) {
+    super(`no answer within ${timeoutMs / 1000}s`);
+  }
+}
+
+function toReason(error: unknown): string {
+  if (error instanceof DeadlineError) return error.message;
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+  return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
+}
+
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'there is no such host'],
+  ['ECONNRESET', 'the connection was reset'],
+  ['UND_ERR_SOCKET', 'the connection was closed'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is self-signed: name its authority with --ca'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'the authority of its certificate is unknown: name it with --ca'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'the authority of its certificate is unknown: name it with --ca'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'the authority of its certificate is unknown: name it with --ca'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
+]);
+
+/** Reads the error shape `{"error":{message,code}}`, as far as the answer has it. */
+function toApiError(answer: unknown): { readonly code?: string; readonly message?: string } {
+  const error = memberOf(answer, 'error');
+  const code = memberOf(error, 'code');
+  const message = memberOf(error, 'message');
+  return {
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(typeof message === 'string' ? { message } : {}),
+  };
+}
+
+/** Prints an answer of the admin API unchanged. */
+export function printJson(stdout: TextSink, answer: unknown): void {
+  stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
+}

@@ -1,0 +1,66 @@
+import type { Environment } from '#config';
+
+/** Where a command writes: standard output, standard error, or a test's substitute. */
+export interface TextSink {
+  write(text: string): unknown;
+  /** Whether it is a terminal. */
+  readonly isTTY?: boolean;
+  /** The width of the terminal, in characters. */
+  readonly columns?: number;
+  /** The height of the terminal, in lines. */
+  readonly rows?: number;
+  /** The output of a log writes a few lines of its own, as JSON: from now on it formats them like this. */
+  formatOwnLines?(format: (jsonLine: string) => string): void;
+}
+
+/** Where a command reads: standard input, or a test's substitute. */
+export interface ByteSource extends AsyncIterable<Uint8Array> {
+  /** Only a terminal has this. In raw mode it delivers every key at once, Ctrl-C included. */
+  readonly setRawMode?: ((isRaw: boolean) => unknown) | undefined;
+}
+
+/** The signals that a command can react to. src/main.ts provides them. */
+export interface Signals {
+  /**
+   * Aborts with the first signal that ends a process, such as SIGINT or SIGTERM: the command begins to shut down.
+   * src/main.ts handles later ones. Reading this property takes these signals over; a command that never reads it is
+   * ended by them, as Node does by default.
+   */
+  readonly shutdown: AbortSignal;
+  /** Calls `listener` for each SIGHUP from now on. Without a listener SIGHUP ends the process. */
+  onHangup(listener: () => void): void;
+  /** Registers what runs before an uncaught error ends the process. It has some seconds. */
+  onCrash(cleanUp: () => Promise<unknown>): void;
+  /**
+   * Sends a signal to all processes of a group; 0 only looks. Returns whether the group has a process that may be
+   * signalled.
+   */
+  sendToGroup(groupId: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean;
+}
+
+/** What src/main.ts passes to a sub-command. */
+export interface Invocation {
+  /** The arguments after the sub-command's name. Long options have two dashes: `-config` has become `--config`. */
+  readonly args: readonly string[];
+  readonly env: Environment;
+  /** The version of Node, such as `26.10.0`. */
+  readonly nodeVersion: string;
+  /** The id of the process. */
+  readonly pid: number;
+  /** Standard input. It is opened when the command iterates it or looks for `setRawMode`. */
+  readonly stdin: ByteSource;
+  readonly stdout: TextSink;
+  readonly stderr: TextSink;
+  readonly signals: Signals;
+}
+
+/** A sub-command. Returns the exit code; throws a UsageError, ConfigError or StartError. */
+export type Command = (invocation: Invocation) => Promise<number>;
+
+/** The command line is wrong: exit code 2. `message` is one line. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}

@@ -1,0 +1,22 @@
+import { type Invocation, UsageError } from './command.ts';
+import { COMMAND_NAMES, COMMANDS, isCommandName } from './command-table.ts';
+import { toCommandHelp, toOverviewHelp } from './help-text.ts';
+import { parseArguments } from './options.ts';
+import { suggest } from './suggest.ts';
+
+/** `gateway help [COMMAND]`: explains a command, or lists all. */
+export async function help({ args, stdout }: Invocation): Promise<number> {
+  const { positionals } = parseArguments(args, COMMANDS.help.options);
+  const [name, surplus] = positionals;
+  if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
+  if (name !== undefined && !isCommandName(name)) throw toUnknownCommandError(name);
+  stdout.write(name === undefined ? toOverviewHelp() : toCommandHelp(name));
+  return 0;
+}
+
+/** The error for a command that there is not, with the one that was probably meant. */
+export function toUnknownCommandError(name: string): UsageError {
+  const meant = suggest(name, COMMAND_NAMES);
+  const hint = meant === null ? '' : ` (did you mean ${JSON.stringify(meant)}?)`;
+  return new UsageError(`unknown command ${JSON.stringify(name.slice(0, 64))}${hint}`);
+}

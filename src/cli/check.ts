@@ -1,0 +1,109 @@
+import { createCertificateReader, findExpiring, readClients } from '#access';
+import { orStartError, UnusableFileError } from '#base';
+import { printJson } from '#cli/admin-client';
+import {
+  COMMANDS,
+  type Invocation,
+  loadConfigFile,
+  parseOptions,
+  requireConfigPath,
+  UsageError,
+} from '#cli/arguments';
+import { type Cell, createPaint, toTable } from '#cli/terminal';
+import {
+  type Config,
+  type EnvironmentSecrets,
+  printConfigFile,
+  readEnvironmentSecrets,
+  toConfig,
+} from '#config';
+import type { ConnectionCheck } from '#gateway';
+import { createLogger } from './serve/log/logger.ts';
+import { toReasonText } from './tables/replica-cells.ts';
+
+/**
+ * `gateway check -config FILE`: validates a configuration with the files that it names and the secrets of the environment,
+ * and prints it with all defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns
+ * 1 if one cannot be reached.
+ */
+export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, COMMANDS.check.options);
+  if (values.json && !values.connect) throw new UsageError("option '--json' needs '--connect'");
+  const path = requireConfigPath(values.config, env);
+  const { file, fromFiles } = await loadConfigFile(path, env);
+  const config = await withCertificates(toConfig(file), stderr);
+  await readClients(config);
+  const { secrets, warnings } = await readEnvironmentSecrets(env);
+  for (const warning of warnings) stderr.write(`gateway: warning: ${warning}\n`);
+  if (!values.connect) {
+    stdout.write(printConfigFile(file, fromFiles));
+    return 0;
+  }
+  const checks = await connectToAll(config, { secrets, stderr, env });
+  const isOk = checks.every((each) => each.isOk);
+  if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
+  else {
+    stdout.write(toTable(HEAD, checks.map(toRow), { paint: createPaint(stdout, env) }));
+  }
+  return isOk ? 0 : 1;
+}
+
+/**
+ * Reads the certificates, as the gateway does at its start. Rejects with an UnusableFileError if it could not use them, or if
+ * one has expired; warns of those that soon will.
+ */
+async function withCertificates(config: Config, stderr: Invocation['stderr']): Promise<Config> {
+  const certificates = await createCertificateReader()(config);
+  const expiring = findExpiring(config, certificates, Date.now());
+  const expired = expiring.find(({ isExpired }) => isExpired);
+  if (expired !== undefined) throw new UnusableFileError(`${expired.where} expired on ${expired.day}`);
+  for (const { where, day } of expiring) stderr.write(`gateway: warning: ${where} expires on ${day}\n`);
+  const { replicas, services } = certificates;
+  return { ...config, replicas, services };
+}
+
+async function connectToAll(
+  config: Config,
+  { secrets, stderr, env }: Pick<Invocation, 'stderr' | 'env'> & { readonly secrets: EnvironmentSecrets },
+): Promise<readonly ConnectionCheck[]> {
+  // What the check of a file alone does not need is not loaded for it.
+  const { checkConnections } = await import('#gateway');
+  const log = createLogger({ level: 'warn', format: 'auto' }, stderr, env);
+  return await orStartError('telemetry', checkConnections(config, secrets.collectorHeaders, log));
+}
+
+const HEAD = ['NAME', 'TARGET', 'RESULT', { head: 'TIME', isNumber: true }, 'WHAT TO CHANGE'];
+
+function toRow({
+  kind,
+  name,
+  target,
+  isOk,
+  result,
+  advice,
+  durationMs,
+  found,
+}: ConnectionCheck): readonly Cell[] {
+  const models = found === null ? '' : `, ${found.engine}: ${toModelList(found.models)}`;
+  const time = `${Math.max(1, Math.round(durationMs))} ms`;
+  const shownName = kind === 'replica' ? name : kind;
+  const text = `${toReasonText(result) ?? result}${models}`;
+  return [shownName, target, { text, style: isOk ? null : 'red' }, time, advice ?? '-'];
+}
+
+/** How many models of a replica a row names. */
+const MAX_NAMED_MODELS = 3;
+
+function toModelList(models: readonly string[]): string {
+  const more = models.length - MAX_NAMED_MODELS;
+  const named = models.slice(0, MAX_NAMED_MODELS).join(', ');
+  return models.length === 0 ? 'no models' : more > 0 ? `${named} and ${more} more` : named;
+}
+
+function toJson({ kind, name, target, isOk, result, advice, durationMs, found }: ConnectionCheck): object {
+  return {
+    ...{ kind, name, target, ok: isOk, result, advice },
+    duration_ms: Math.round(durationMs * 10) / 10,
+    ...(found ?? {}),
+  };
+}

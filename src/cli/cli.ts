@@ -1,0 +1,10 @@
+/*
+ * The commands: one file each.
+ *
+ * They never reach into a gateway: they start one, or ask a running one through its admin API.
+ * Begin with run.ts, which finds the command; arguments/command-table.ts names them all.
+ */
+
+export { run } from './run.ts';
+export { LogOutput, toLogTarget } from './serve/log/log-output.ts';
+export { toLoggableError } from './serve/log/loggable-error.ts';

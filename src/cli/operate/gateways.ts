@@ -1,0 +1,25 @@
+import { itemsOf, memberOf } from '#base';
+import { type AdminClient, openAdmin, printJson } from '#cli/admin-client';
+import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { type Cell, createPaint, type Paint, toTable } from '#cli/terminal';
+import { toCell } from '../tables/replica-cells.ts';
+
+/** `gateway gateways`: shows the gateways that a drain waits for, as a table or JSON. */
+export async function gateways({ args, env, stdout }: Invocation): Promise<number> {
+  const { values } = parseOptions(args, COMMANDS.gateways.options);
+  const client = await openAdmin(values, env);
+  const answer = await client.call('GET', '/admin/gateways');
+  if (values.json) printJson(stdout, answer);
+  else stdout.write(toGatewayTable(answer, client, createPaint(stdout, env)));
+  return 0;
+}
+
+function toGatewayTable(answer: unknown, { baseUrl }: AdminClient, paint: Paint): string {
+  const rows = itemsOf(answer, 'gateways').map((gateway): Cell[] => [
+    toCell(memberOf(gateway, 'name')),
+    memberOf(gateway, 'alive') === true ? 'alive' : { text: 'vanished', style: 'red' },
+    toCell(memberOf(gateway, 'inflight')),
+    memberOf(gateway, 'self') === true ? baseUrl : '',
+  ]);
+  return toTable(['NAME', 'STATE', 'INFLIGHT', 'ADMIN API'], rows, { paint });
+}

@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { itemsOf, memberOf } from '#base';
+import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
+import { COMMANDS, type Invocation, parseOptions, type TextSink, UsageError } from '#cli/arguments';
+import { createPaint, tableWidthOf } from '#cli/terminal';
+import { parseDuration } from '#config';
+import { createRecordTable } from '../tables/record-table.ts';
+
+const DEFAULT_LIMIT = '20';
+/** What a gateway keeps in memory. */
+const MAX_LIMIT = 500;
+
+/**
+ * `gateway records`: prints the latest records that match the filters, oldest first, as lines or JSON lines. With
+ * `--follow` it prints new ones until the first signal. Throws a UsageError or what a call throws.
+ */
+export async function records(invocation: Invocation): Promise<number> {
+  const { args, env, stdout } = invocation;
+  const { values } = parseOptions(args, COMMANDS.records.options);
+  const intervalMs = parseDuration(values.interval ?? '1s');
+  if (!intervalMs) throw new UsageError("option '--interval' needs a duration such as 500ms or 2s");
+  if (values.interval !== undefined && !values.follow)
+    throw new UsageError("option '--interval' needs '--follow'");
+  const search = { filters: toFilters(values), limit: toLimit(values.limit) };
+  const client = await openAdmin(values, env);
+  const write = createWriter(invocation, { asJson: values.json === true, isWide: values.wide === true });
+  const first = await client.call('GET', toPath(search, 0));
+  write(first);
+  if (values.follow) await follow(client, invocation, { first, intervalMs, filters: search.filters, write });
+  else if (!values.json && itemsOf(first, 'records').length === 0) stdout.write('no records\n');
+  return 0;
+}
+
+interface Search {
+  readonly filters: Readonly<Record<string, string>>;
+  readonly limit: number;
+}
+
+function toFilters(values: {
+  readonly failed?: boolean;
+  readonly replica?: string;
+  readonly model?: string;
+  readonly tenant?: string;
+  readonly status?: string;
+}): Search['filters'] {
+  const { failed, replica, model, tenant, status } = values;
+  if (status !== undefined && !/^[1-5](?:\d\d|xx)$/.test(status)) {
+    throw new UsageError("option '--status' needs a status such as 429, or a class such as 5xx");
+  }
+  const filters = Object.entries({ replica, model, tenant, status, failed: failed ? 'true' : undefined });
+  return Object.fromEntries(filters.filter((filter): filter is [string, string] => filter[1] !== undefined));
+}
+
+function toLimit(text = DEFAULT_LIMIT): number {
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw new UsageError(`option '--limit' needs a whole number from 1 to ${MAX_LIMIT}`);
+}
+
+function toPath({ filters, limit }: Search, after: number): string {
+  return `/admin/records?${new URLSearchParams({ ...filters, limit: String(limit), after: String(after) })}`;
+}
+
+/** Returns a function that prints the records of an answer, oldest first, below one line of heads. */
+function createWriter(
+  { env, stdout }: Invocation,
+  { asJson, isWide }: { readonly asJson: boolean; readonly isWide: boolean },
+): (answer: unknown) => void {
+  const toLines = createRecordTable(createPaint(stdout, env));
+  const toJsonLines = (found: readonly unknown[]) =>
+    found.map((record) => `${JSON.stringify(record)}\n`).join('');
+  return (answer) => {
+    const found = itemsOf(answer, 'records').toReversed();
+    // The terminal may have another size by now.
+    stdout.write(asJson ? toJsonLines(found) : toLines(found, isWide ? null : tableWidthOf(stdout)));
+  };
+}
+
+interface Following {
+  readonly first: unknown;
+  readonly intervalMs: number;
+  readonly filters: Search['filters'];
+  readonly write: (answer: unknown) => void;
+}
+
+/** Polls for new records. While the gateway does not answer it tries again: it may be restarting. */
+async function follow(
+  client: AdminClient,
+  { stderr, signals: { shutdown: signal } }: Invocation,
+  { first, intervalMs, filters, write }: Following,
+): Promise<void> {
+  let last = first;
+  let isAnswering = true;
+  for (;;) {
+    await sleep(intervalMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    try {
+      const answer = await pollAfter(client, last, { filters, limit: MAX_LIMIT, signal });
+      if (!isAnswering) stderr.write('gateway: the gateway answers again\n');
+      isAnswering = true;
+      write(answer);
+      reportGap(stderr, last, answer, filters);
+      last = answer;
+    } catch (error) {
+      if (!(error instanceof UnreachableError)) throw error;
+      if (signal.aborted) return;
+      if (isAnswering) stderr.write(`gateway: ${error.message}: trying again\n`);
+      isAnswering = false;
+    }
+  }
+}
+
+/** Says how many records came too quickly to be shown. With filters nobody can know. */
+function reportGap(stderr: TextSink, last: unknown, answer: unknown, filters: Search['filters']): void {
+  if (Object.keys(filters).length > 0 || !isSameRun(last, answer)) return;
+  const newCount = Number(memberOf(answer, 'last_record')) - Number(memberOf(last, 'last_record'));
+  const missing = newCount - itemsOf(answer, 'records').length;
+  if (missing > 0) stderr.write(`gateway: ${missing} records came too quickly to be shown\n`);
+}
+
+/** Whether two answers come from the same run of the gateway. Another run numbers its records anew. */
+function isSameRun(a: unknown, b: unknown): boolean {
+  return memberOf(a, 'started_at') === memberOf(b, 'started_at');
+}
+
+/** Returns the answer with the records after the last answer. A gateway that has restarted numbers them anew. */
+async function pollAfter(
+  client: AdminClient,
+  last: unknown,
+  { signal, ...search }: Search & { readonly signal: AbortSignal },
+): Promise<unknown> {
+  const answer = await client.call('GET', toPath(search, Number(memberOf(last, 'last_record'))), signal);
+  return isSameRun(last, answer) ? answer : await client.call('GET', toPath(search, 0), signal);
+}

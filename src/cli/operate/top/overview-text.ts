@@ -1,0 +1,209 @@
+import { memberOf } from '#base';
+import {
+  type Cell,
+  type Column,
+  type Style,
+  shorten,
+  type TableLook,
+  toOneLine,
+  toTable,
+  WITHOUT_PAINT,
+  widthOf,
+} from '#cli/terminal';
+import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
+import { rowsOf, sortKeyOf, type TopView } from './view.ts';
+
+/** The thresholds of the dashboard: shares of failed requests that are yellow or red. One or two are never red. */
+const WARNING_SHARE = 0.01;
+const ALARM_SHARE = 0.05;
+const LEAST_ALARM_ERRORS = 3;
+/** Shares of 4xx answers that are yellow. They are never red: the client can be at fault. */
+const WARNING_CLIENT_SHARE = 0.1;
+const LEAST_CLIENT_ERRORS = 3;
+
+const BY_REPLICA: TopView = { by: 'replica', sort: 'inflight' };
+
+/** Formats an overview of the admin API. `gateway` is shown as its source. */
+export function toOverviewText(
+  overview: unknown,
+  gateway: string,
+  view: TopView = BY_REPLICA,
+  look: TableLook = { paint: WITHOUT_PAINT },
+): string {
+  const time = String(memberOf(overview, 'time'));
+  const nowEpochMs = Date.parse(time);
+  const upMs = nowEpochMs - Date.parse(String(memberOf(overview, 'started_at')));
+  const head = [
+    [...toIdentity(memberOf(overview, 'gateway')), `up ${toAge(upMs)}`, `${time.slice(11, 19)} UTC`, gateway],
+    ['last minute', ...toTrafficTexts(memberOf(overview, 'last_minute'))],
+    ['records', ...toExportTexts(memberOf(overview, 'stats'), toCollectorText(overview))],
+    [`by ${view.by}, sorted by ${sortKeyOf(view)}`],
+  ];
+  const { width = null } = look;
+  const lines = head.flatMap((parts) => foldParts(parts, (width ?? 0) < LEAST_FOLDED ? null : width));
+  const table = toTrafficTable(rowsOf(overview, view), view, nowEpochMs, look);
+  return `${lines.map((line) => `${line}\n`).join('')}\n${table}`;
+}
+
+/** On a narrower terminal the lines of the head are cut: folded, they would take the place of the rows. */
+const LEAST_FOLDED = 60;
+
+/** Joins texts by two spaces. What does not fit into `width` goes on in the next line, which is indented. */
+function foldParts(parts: readonly string[], width: number | null): readonly string[] {
+  const lines: string[] = [];
+  for (const part of parts.map(toOneLine)) {
+    const longer = lines.length === 0 ? part : `${lines.at(-1)}  ${part}`;
+    if (width === null || widthOf(longer) <= width) lines.splice(-1, 1, longer);
+    else lines.push(lines.length === 0 ? shorten(part, width) : `  ${shorten(part, Math.max(1, width - 2))}`);
+  }
+  return lines;
+}
+
+/** The gateway's name and version. */
+function toIdentity(gateway: unknown): readonly string[] {
+  const parts = [memberOf(gateway, 'name'), memberOf(gateway, 'version')];
+  const known = parts.filter((part) => typeof part === 'string');
+  return known.length === 0 ? [] : [known.join(' ')];
+}
+
+function toTrafficTexts(traffic: unknown): readonly string[] {
+  const requests = memberOf(traffic, 'requests');
+  return [
+    `${toDecimal(memberOf(traffic, 'requests_per_s'))} requests/s`,
+    `${toDecimal(memberOf(traffic, 'output_tokens_per_s'))} output tokens/s`,
+    `${toCountAndShare(memberOf(traffic, 'errors'), requests)} errors`,
+    `${toCountAndShare(memberOf(traffic, 'client_errors'), requests)} 4xx`,
+  ];
+}
+
+/** The counters that show whether records are delivered, and where they go. */
+function toExportTexts(stats: unknown, collector: string): readonly string[] {
+  const names = ['recorded', 'exported', 'queued', 'dropped', 'rejected', 'failed_calls'];
+  const counters = names.map((name) => `${String(memberOf(stats, name))} ${name.replace('_', ' ')}`);
+  return [...counters.slice(0, -1), `${counters.at(-1)}; ${collector}`];
+}
+
+/** In the words of the dashboard. */
+function toCollectorText(overview: unknown): string {
+  const state = String(memberOf(memberOf(overview, 'collector'), 'state'));
+  if (state === 'taking' && memberOf(overview, 'export_to') === 'file') return 'written to files';
+  return COLLECTOR_WORDS.get(state) ?? `collector ${state}`;
+}
+
+const COLLECTOR_WORDS: ReadonlyMap<string, string> = new Map([
+  ['taking', 'collector is accepting records'],
+  ['refusing', 'collector is rejecting records'],
+  ['failing', 'export calls fail'],
+  ['idle', 'nothing to send yet'],
+]);
+
+/** A narrow terminal leaves out the columns that the page leaves out, in the same order. */
+const TRAFFIC_COLUMNS: readonly Column[] = [
+  { head: 'REQ/S', isNumber: true, rank: 2 },
+  { head: 'ERRORS', isNumber: true },
+  { head: '4XX', isNumber: true, rank: 4 },
+  { head: 'TOKENS/S', isNumber: true, rank: 4 },
+  { head: 'TTFT P50', isNumber: true, rank: 5 },
+  { head: 'TTFT P95', isNumber: true, rank: 3 },
+  { head: 'E2E P50', isNumber: true, rank: 5 },
+  { head: 'E2E P95', isNumber: true, rank: 2 },
+];
+const INFLIGHT_COLUMN: Column = { head: 'INFLIGHT', isNumber: true };
+/** Shown if a replica has any. */
+const BACKGROUND_COLUMN: Column = { head: 'BACKGROUND', isNumber: true, rank: 1 };
+/** Shown if the GPU time of a row is known. */
+const GPU_COLUMN: Column = { head: 'GPU TIME', isNumber: true, rank: 6 };
+
+/** The column that the rows are sorted by always stays. */
+const SORT_COLUMNS: Readonly<Partial<Record<TopView['sort'], string>>> = {
+  requests: 'REQ/S',
+  latency: 'E2E P95',
+};
+
+function toTrafficTable(
+  rows: readonly unknown[],
+  view: TopView,
+  nowEpochMs: number,
+  look: TableLook,
+): string {
+  const { by } = view;
+  if (rows.length === 0)
+    return by === 'replica' ? 'no replicas\n' : `no requests with a ${by} in the last minute\n`;
+  const isByReplica = by === 'replica';
+  const hasBackground = isByReplica && rows.some((row) => Number(memberOf(row, 'background') ?? 0) > 0);
+  const hasGpuTime = rows.some((row) => toGpuTime(row) !== null);
+  const columns = [
+    ...(isByReplica ? [...NAME_AND_STATE, INFLIGHT_COLUMN] : NAME_AND_STATE.slice(0, 1)),
+    ...(hasBackground ? [BACKGROUND_COLUMN] : []),
+    ...TRAFFIC_COLUMNS,
+    ...(hasGpuTime ? [GPU_COLUMN] : []),
+  ];
+  const sortColumn = SORT_COLUMNS[sortKeyOf(view)];
+  const ranked = columns.map((column) => (column.head === sortColumn ? { ...column, rank: 0 } : column));
+  const cells = rows.map((row) => [
+    ...(isByReplica
+      ? [...toNameAndState(row, nowEpochMs), toDecimal(memberOf(row, 'inflight'))]
+      : [String(memberOf(row, 'name'))]),
+    ...(hasBackground ? [toDecimal(memberOf(row, 'background'))] : []),
+    ...toTrafficCells(memberOf(row, 'last_minute')),
+    ...(hasGpuTime ? [toTime(toGpuTime(row))] : []),
+  ]);
+  return toTable(ranked, cells, look);
+}
+
+function toTrafficCells(traffic: unknown): readonly Cell[] {
+  const requests = memberOf(traffic, 'requests');
+  return [
+    toDecimal(memberOf(traffic, 'requests_per_s')),
+    toShareCell(memberOf(traffic, 'errors'), requests, toErrorStyle),
+    toShareCell(memberOf(traffic, 'client_errors'), requests, toClientErrorStyle),
+    toDecimal(memberOf(traffic, 'output_tokens_per_s')),
+    toTime(memberOf(traffic, 'ttft_p50_ms')),
+    toTime(memberOf(traffic, 'ttft_p95_ms')),
+    toTime(memberOf(traffic, 'latency_p50_ms')),
+    toTime(memberOf(traffic, 'latency_p95_ms')),
+  ];
+}
+
+/** Milliseconds; null if it is not known. */
+function toGpuTime(row: unknown): number | null {
+  const seconds = memberOf(memberOf(row, 'last_minute'), 'gpu_seconds');
+  return typeof seconds === 'number' ? seconds * 1000 : null;
+}
+
+function toShareCell(
+  count: unknown,
+  requests: unknown,
+  toStyle: (count: number, share: number) => Style | null,
+): Cell {
+  const text = toCountAndShare(count, requests);
+  return { text, style: toStyle(Number(count), Number(count) / Number(requests)) };
+}
+
+function toErrorStyle(count: number, share: number): Style | null {
+  if (share >= ALARM_SHARE && count >= LEAST_ALARM_ERRORS) return 'red';
+  return share >= WARNING_SHARE ? 'yellow' : null;
+}
+
+function toClientErrorStyle(count: number, share: number): Style | null {
+  return share >= WARNING_CLIENT_SHARE && count >= LEAST_CLIENT_ERRORS ? 'yellow' : null;
+}
+
+/** Such as `12 (30 %)`; the count alone if it is 0. */
+function toCountAndShare(count: unknown, requests: unknown): string {
+  const text = toDecimal(count);
+  if (typeof count !== 'number' || typeof requests !== 'number' || count === 0 || requests === 0) return text;
+  const percent = (count / requests) * 100;
+  return `${text} (${percent < 0.1 ? '< 0.1' : toDecimal(Number(percent.toPrecision(2)))} %)`;
+}
+
+/** One decimal for fractions below 100, otherwise none. */
+function toDecimal(value: unknown): string {
+  if (typeof value !== 'number') return '-';
+  return Number.isInteger(value) || value >= 100 ? value.toFixed(0) : value.toFixed(1);
+}
+
+function toTime(ms: unknown): string {
+  if (typeof ms !== 'number') return '-';
+  return ms < 10_000 ? `${ms.toFixed(0)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}

@@ -1,0 +1,96 @@
+import { readVersion, StartError, UnusableFileError } from '#base';
+import {
+  type Command,
+  type CommandName,
+  type Invocation,
+  isCommandName,
+  normalizeArgs,
+  UsageError,
+} from '#cli/arguments';
+
+/** Each command is imported when it is called, so that `--version` does not load what serving needs. */
+const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve/serve.ts')).serve,
+  check: async () => (await import('./check.ts')).check,
+  key: async () => (await import('./serve/key.ts')).key,
+  replicas: async () => (await import('./replicas.ts')).replicas,
+  health: async () => (await import('./operate/health.ts')).health,
+  top: async () => (await import('./operate/top/top.ts')).top,
+  records: async () => (await import('./operate/records.ts')).records,
+  stats: async () => (await import('./operate/stats.ts')).stats,
+  gateways: async () => (await import('./operate/gateways.ts')).gateways,
+  drain: async () => (await import('./drain.ts')).drain,
+  undrain: async () => (await import('./undrain.ts')).undrain,
+  rollout: async () => (await import('#rollout')).rollout,
+  reload: async () => (await import('./operate/reload.ts')).reload,
+  forget: async () => (await import('./operate/forget.ts')).forget,
+  quickstart: async () => (await import('./serve/quickstart.ts')).quickstart,
+  simulate: async () => (await import('./serve/simulate.ts')).simulate,
+  'export-trace': async () => (await import('./export-trace.ts')).exportTrace,
+  verify: async () => (await import('./verify.ts')).verify,
+  help: loadHelp,
+  completion: async () => (await import('#cli/arguments')).completion,
+  version: async () => (await import('./about/version.ts')).version,
+};
+
+/** What the scripts of `gateway completion` call. It is not for people, so it is not in the table of commands. */
+const COMPLETE = '__complete';
+
+/**
+ * Runs a command line (`invocation.args`, without node and script) and returns the exit code: 2 for a wrong command
+ * line or configuration, 1 for a failure.
+ */
+export async function run(invocation: Invocation): Promise<number> {
+  const [first, ...rest] = invocation.args;
+  if (first === COMPLETE) {
+    return await (await import('./about/complete.ts')).complete({ ...invocation, args: rest });
+  }
+  const isNamed = first !== undefined && !first.startsWith('-');
+  const name = isNamed ? first : 'serve';
+  const args = normalizeArgs(isNamed ? rest : invocation.args);
+  try {
+    if (!isCommandName(name)) throw (await import('#cli/arguments')).toUnknownCommandError(name);
+    if (hasOption(args, '--help', '-h')) {
+      return await (await loadHelp())({ ...invocation, args: isNamed ? [name] : [] });
+    }
+    if (!isNamed && hasOption(args, '--version')) {
+      invocation.stdout.write(`${await readVersion()}\n`);
+      return 0;
+    }
+    const command = await LOADERS[name]();
+    return await command({ ...invocation, args });
+  } catch (error) {
+    return await report(error, isNamed && isCommandName(name) ? name : null, invocation);
+  }
+}
+
+async function loadHelp(): Promise<Command> {
+  return (await import('#cli/arguments')).help;
+}
+
+/** Whether one of the options is given before a `--`. */
+function hasOption(args: readonly string[], ...options: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end === -1 ? undefined : end).some((arg) => options.includes(arg));
+}
+
+async function report(error: unknown, name: CommandName | null, { stderr }: Invocation): Promise<number> {
+  if (error instanceof UsageError) {
+    stderr.write(`gateway: ${error.message}\nTry 'gateway ${name === null ? '--help' : `help ${name}`}'.\n`);
+    return 2;
+  }
+  if (error instanceof StartError) {
+    stderr.write(`gateway: ${error.message}\n`);
+    return error instanceof UnusableFileError ? 2 : 1;
+  }
+  const { ConfigError, SecretError } = await import('#config'); // what has thrown them has loaded it already
+  if (error instanceof ConfigError) {
+    stderr.write(`${error.message}\n`);
+    return 2;
+  }
+  if (error instanceof SecretError) {
+    stderr.write(`gateway: ${error.message}\n`);
+    return 2;
+  }
+  throw error;
+}

@@ -1,0 +1,36 @@
+import pino from 'pino';
+import type { Invocation, TextSink } from '#cli/arguments';
+import { createPaint, WITHOUT_PAINT } from '#cli/terminal';
+import type { Config } from '#config';
+import { toLoggableError } from './loggable-error.ts';
+import { createTextFormat } from './text-line.ts';
+
+/**
+ * Creates a logger of JSON lines: the level as a word, RFC 3339 time, errors under `err` without their messages. Where
+ * people read them it writes lines of text, with the same content.
+ */
+export function createLogger(
+  { level, format }: Pick<Config['log'], 'level' | 'format'>,
+  output: TextSink,
+  env: Invocation['env'],
+): pino.Logger {
+  const isText = format === 'text' || (format === 'auto' && output.isTTY === true);
+  const destination = isText ? toTextDestination(output, env) : output;
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: toLoggableError },
+    },
+    destination,
+  );
+}
+
+function toTextDestination(output: TextSink, env: Invocation['env']): pino.DestinationStream {
+  // Its own lines go to standard error as well, which may be a file: they have no colours.
+  output.formatOwnLines?.(createTextFormat(WITHOUT_PAINT));
+  const toText = createTextFormat(createPaint(output, env));
+  return { write: (line) => void output.write(toText(line)) };
+}

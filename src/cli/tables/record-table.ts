@@ -1,0 +1,87 @@
+import { memberOf } from '#base';
+import { createGrowingTable, type GrowingColumn, type Paint, type Style } from '#cli/terminal';
+
+/** Formats records of the admin API as the next lines of a table of this width; null: as wide as they need. */
+export type RecordTable = (records: readonly unknown[], width: number | null) => string;
+
+/** A column with its cell for a record. */
+interface RecordColumn extends GrowingColumn {
+  readonly toText: (record: unknown) => string;
+}
+
+const toName = (name: string) => (record: unknown) => {
+  const value = memberOf(record, name);
+  return typeof value === 'string' ? value : '-';
+};
+
+const toCount = (name: string) => (record: unknown) => {
+  const value = memberOf(record, name);
+  return typeof value === 'number' ? String(value) : '-';
+};
+
+const toMs = (name: string) => (record: unknown) => {
+  const value = memberOf(record, name);
+  if (typeof value !== 'number') return '-';
+  return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
+};
+
+const toSeconds = (name: string) => (record: unknown) => {
+  const value = memberOf(record, name);
+  if (typeof value !== 'number') return '-';
+  return `${value < 10 ? value.toFixed(3) : value.toFixed(1)} s`;
+};
+
+/** A narrow terminal leaves out what the page leaves out, and the trace id, of which half is of no use. */
+const COLUMNS: readonly RecordColumn[] = [
+  // The time is UTC, as in the record.
+  { head: 'TIME', usual: 12, toText: (record) => String(memberOf(record, 'ts')).slice(11, 23) },
+  { head: 'STATUS', usual: 6, isNumber: true, toText: toCount('status') },
+  { head: 'REPLICA', usual: 8, least: 12, toText: toName('replica') },
+  { head: 'MODEL', usual: 12, least: 12, rank: 2, toText: toName('model') },
+  { head: 'TENANT', usual: 8, least: 10, rank: 3, toText: toName('tenant') },
+  { head: 'ENDPOINT', usual: 11, least: 11, rank: 6, toText: (record) => toEndpoint(record) },
+  { head: 'IN', usual: 6, isNumber: true, rank: 6, toText: toCount('prompt_tokens') },
+  { head: 'OUT', usual: 5, isNumber: true, rank: 4, toText: toCount('completion_tokens') },
+  { head: 'TTFT', usual: 8, isNumber: true, rank: 4, toText: toMs('ttft_ms') },
+  { head: 'E2E', usual: 9, isNumber: true, rank: 1, toText: toMs('e2e_ms') },
+  // In seconds, as in the record: a request on many GPUs has minutes of them.
+  { head: 'GPU', usual: 7, isNumber: true, rank: 7, toText: toSeconds('gpu_seconds') },
+  { head: 'TRACE', usual: 32, rank: 5, toText: toName('trace_id') },
+  { head: 'ERROR', usual: 0, least: 19, cut: 'end', toText: toError },
+];
+
+/** Creates a table that grows. A line is painted by the status of its record. */
+export function createRecordTable(paint: Paint): RecordTable {
+  const toLines = createGrowingTable(COLUMNS, paint);
+  const toRow = (record: unknown) => ({
+    texts: COLUMNS.map(({ toText }) => toText(record)),
+    style: toStyle(record),
+  });
+  return (records, width) => toLines(records.map(toRow), width);
+}
+
+/** The words of the path that tell endpoints apart. */
+function toEndpoint(record: unknown): string {
+  return toName('endpoint')(record).replace('/v1/', '').replace('chat/completions', 'chat');
+}
+
+/** The error, and how many attempts it took if it was not one. */
+function toError(record: unknown): string {
+  const error = memberOf(record, 'error_type');
+  const attempts = memberOf(record, 'attempts');
+  const parts = [
+    ...(typeof error === 'string' ? [toName('error_type')(record)] : []),
+    ...(typeof attempts === 'number' && attempts > 1 ? [`${attempts} attempts`] : []),
+  ];
+  return parts.join(', ');
+}
+
+/** A request that its client canceled is dim, another 4xx yellow; a 5xx and a broken response are red. */
+function toStyle(record: unknown): Style | null {
+  const status = Number(memberOf(record, 'status'));
+  const error = memberOf(record, 'error_type');
+  if (status === 499 || error === 'client_closed') return 'dim';
+  if (status >= 500) return 'red';
+  if (status >= 400) return 'yellow';
+  return error === undefined ? null : 'red';
+}

@@ -1,0 +1,157 @@
+import type { TextSink } from '#cli/arguments';
+import { withoutControls } from '#otel/base';
+import { fitColumns, GAP } from './fit-columns.ts';
+import { sizeOf } from './full-screen.ts';
+import type { Paint, Style } from './paint.ts';
+import { type Cut, shorten, widthOf } from './text-width.ts';
+
+/** A cell of a table: its text, and how it is emphasized. */
+export type Cell = string | number | { readonly text: string; readonly style: Style | null };
+
+/** A column of a table. */
+export interface Column {
+  readonly head: string;
+  /** Whether its texts stand for numbers, which are aligned to the right. Columns whose cells are all numbers are, too. */
+  readonly isNumber?: boolean;
+  /** The least width to which its texts are shortened on a narrow terminal. Without it they are never shortened. */
+  readonly least?: number;
+  /** Where its texts are shortened. A name loses its middle. */
+  readonly cut?: Cut;
+  /** On a narrow terminal, columns of the largest rank are left out first. Without a rank it always stays. */
+  readonly rank?: number;
+}
+
+/** How a table looks. */
+export interface TableLook {
+  readonly paint: Paint;
+  /** How many columns of a terminal it must fit into. Null: it shows everything, however wide that is. */
+  readonly width?: number | null;
+}
+
+/** The width that a table has on this output: that of a terminal. Elsewhere a program may read it: it shows everything. */
+export function tableWidthOf(output: TextSink): number | null {
+  return output.isTTY === true ? sizeOf(output).columns : null;
+}
+
+/** Formats a table with columns two spaces apart, each as wide as its widest cell if there is room. */
+export function toTable(
+  heads: readonly (string | Column)[],
+  rows: readonly (readonly Cell[])[],
+  { paint, width = null }: TableLook,
+): string {
+  const columns = heads.map((head, column): Column => {
+    const isNumber = rows.length > 0 && rows.every((row) => typeof row[column] === 'number');
+    return { isNumber, ...(typeof head === 'string' ? { head } : head) };
+  });
+  const lines = [
+    columns.map(({ head }) => head),
+    ...rows.map((row) => row.map((cell) => toCellText(textOf(cell)))),
+  ];
+  const widths = fitTable(columns, widestOf(columns, lines), width);
+  return lines
+    .map((line, index) => {
+      const paintCell = (text: string, column: number) =>
+        paint(text, index === 0 ? 'bold' : styleOf(rows[index - 1]?.[column]));
+      return `${toTableLine(columns, widths, line, paintCell)}\n`;
+    })
+    .join('');
+}
+
+/** A column of a table that grows: its usual width, as long as no longer text has come. */
+export interface GrowingColumn extends Column {
+  readonly usual: number;
+}
+
+/** A row of a table that grows. All of it is emphasized. */
+interface GrowingRow {
+  readonly texts: readonly string[];
+  readonly style: Style | null;
+}
+
+/**
+ * Creates a table that is written piece by piece: the function formats the next rows of it in this width; null: as wide
+ * as they need. Columns are aligned within each call; a column needs more room, and never less, as longer texts come.
+ * A line of heads is above the first row, and above the next one when other columns are left out.
+ */
+export function createGrowingTable(
+  columns: readonly GrowingColumn[],
+  paint: Paint,
+): (rows: readonly GrowingRow[], width: number | null) => string {
+  const heads = columns.map(({ head }) => head);
+  let widest = columns.map(({ usual, head }) => Math.max(usual, widthOf(head)));
+  let columnsBefore = '';
+  return (rows, width) => {
+    if (rows.length === 0) return '';
+    const lines = rows.map(({ texts }) => texts.map(toCellText));
+    const widestNow = widestOf(columns, lines);
+    widest = widest.map((before, index) => Math.max(before, widestNow[index] ?? 0));
+    const widths = fitTable(columns, widest, width);
+    const toLine = (texts: readonly string[]) => toTableLine(columns, widths, texts);
+    const shown = lines.map((line, index) => paint(toLine(line), rows[index]?.style ?? null));
+    const columnsNow = heads.filter((_, index) => widths[index] !== null).join();
+    if (columnsNow !== columnsBefore) shown.unshift(paint(toLine(heads), 'bold'));
+    columnsBefore = columnsNow;
+    return `${shown.join('\n')}\n`;
+  };
+}
+
+/** The width of the widest text in each column. */
+function widestOf(columns: readonly Column[], lines: readonly (readonly string[])[]): readonly number[] {
+  return columns.map((_, column) =>
+    lines.reduce((most, line) => Math.max(most, widthOf(line[column] ?? '')), 0),
+  );
+}
+
+/** The width of each column in a table of `width`; null for a column that is left out. */
+function fitTable(
+  columns: readonly Column[],
+  widest: readonly number[],
+  width: number | null,
+): readonly (number | null)[] {
+  if (width === null) return widest;
+  const needs = columns.map(({ least = null, rank = 0 }, index) => ({
+    natural: widest[index] ?? 0,
+    least,
+    rank,
+  }));
+  return fitColumns(needs, width);
+}
+
+/** One line of a table. `paintCell` emphasizes the text of a cell. */
+function toTableLine(
+  columns: readonly Column[],
+  widths: readonly (number | null)[],
+  texts: readonly string[],
+  paintCell: (text: string, column: number) => string = (text) => text,
+): string {
+  const cells = columns.flatMap(({ isNumber, cut }, index) => {
+    const width = widths[index] ?? null;
+    if (width === null) return [];
+    const text = shorten(texts[index] ?? '', width, cut);
+    const spaces = ' '.repeat(Math.max(0, width - widthOf(text)));
+    const shown = text === '' ? '' : paintCell(text, index);
+    return isNumber === true ? spaces + shown : shown + spaces;
+  });
+  return cells.join(' '.repeat(GAP)).trimEnd();
+}
+
+function textOf(cell: Cell): string {
+  return typeof cell === 'object' ? cell.text : String(cell);
+}
+
+function styleOf(cell: Cell | undefined): Style | null {
+  return typeof cell === 'object' ? cell.style : null;
+}
+
+/** No name, list or reason of the admin API is longer. It bounds what a table of a wrong answer costs. */
+const LONGEST_CELL = 4_000;
+
+/** Makes a text from elsewhere safe for a cell: one line without control characters. */
+function toCellText(text: string): string {
+  return shorten(withoutControls(text.slice(0, 2 * LONGEST_CELL), ' '), LONGEST_CELL);
+}
+
+/** Makes a text from elsewhere safe for a terminal: one line without control characters, at most 300 characters. */
+export function toOneLine(text: string): string {
+  return withoutControls(text, ' ').slice(0, 300);
+}

@@ -1,0 +1,71 @@
+import {
+  COMMANDS,
+  type Invocation,
+  NotRegularError,
+  openRegularFile,
+  parseArguments,
+  UsageError,
+} from '#cli/arguments';
+import { toOneLine } from '#cli/terminal';
+import { toFileProblem } from '#config';
+import { type RecordSource, UnreadableError, verifyRecords } from '#records';
+import { toReportText } from './tables/verify-text.ts';
+
+/** The exit codes, for CI. */
+const EXIT = { proven: 0, notProven: 1, unreadable: 2 } as const;
+
+/**
+ * `gateway verify FILE …`: whether the records in files, or the sums of a backend, are those that the gateway has made.
+ * Throws a UsageError.
+ */
+export async function verify(invocation: Invocation): Promise<number> {
+  const { values, positionals } = parseArguments(invocation.args, COMMANDS.verify.options);
+  if (positionals.length === 0) throw new UsageError('FILE is missing');
+  if ([...positionals, values.sums].filter((path) => path === '-').length > 1) {
+    throw new UsageError('- can be given only once');
+  }
+  try {
+    const report = await verifyRecords(
+      positionals.map((path) => toSource(path, invocation)),
+      {
+        isPart: values.partial === true,
+        sums: values.sums === undefined ? null : toSource(values.sums, invocation),
+      },
+    );
+    const text = values.json ? `${JSON.stringify(report, null, 2)}\n` : toReportText(report);
+    invocation.stdout.write(text);
+    if (report.instances.length === 0)
+      throw new UnreadableError('no record with a number, and no ledger span');
+    return report.proven ? EXIT.proven : EXIT.notProven;
+  } catch (error) {
+    if (!(error instanceof UnreadableError)) throw error;
+    invocation.stderr.write(`gateway: ${error.message}\n`);
+    return EXIT.unreadable;
+  }
+}
+
+function toSource(path: string, invocation: Invocation): RecordSource {
+  return { name: toOneLine(path), chunks: readChunks(path, invocation) };
+}
+
+/** Opens the file when it is read, and turns what the system says into an error that names it. */
+async function* readChunks(path: string, { stdin }: Invocation): AsyncGenerator<Uint8Array> {
+  try {
+    if (path === '-') {
+      yield* stdin;
+      return;
+    }
+    await using file = await openRegularFile(path);
+    yield* file.createReadStream({ autoClose: false });
+  } catch (error) {
+    const problem = toProblem(error);
+    throw problem === null ? error : new UnreadableError(`cannot read ${toOneLine(path)}: ${problem}`);
+  }
+}
+
+/** Null: a defect. */
+function toProblem(error: unknown): string | null {
+  if (error instanceof NotRegularError) return error.message;
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null;
+  return toFileProblem(error, 'there is no such file or directory');
+}

@@ -1,0 +1,269 @@
+import {
+  type ChangeDetails,
+  type DrainChange,
+  NEVER_DRAINED,
+  newLogicalTimestamp,
+  nextDrainState,
+} from '#replicas/drain-state';
+import type { BackgroundCount } from '#replicas/terms';
+import { type ClientLimitsPort, ClientUseExchange } from './client-use.ts';
+import { type FleetStore, WrongTypeError } from './fleet-store.ts';
+import { type InflightPort, InflightShares } from './inflight-shares.ts';
+import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
+import {
+  drainStatusOf,
+  type FleetDrainStatus,
+  type OwnWork,
+  type Propagation,
+  propagationOf,
+  type RequestedDrain,
+} from './rules/drain-status.ts';
+import { toSnapshot } from './rules/fleet-state.ts';
+import {
+  type ForgetError,
+  findVanished,
+  type GatewayStatus,
+  isJoined,
+  mayServeAlone,
+  toGatewayStatuses,
+} from './rules/liveness.ts';
+import { rampsOnJoining, toRampReports } from './rules/ramps.ts';
+import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
+import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, SYNC_INTERVAL_MS } from './timing.ts';
+
+/** What a fleet works with. */
+export interface FleetCollaborators extends MembershipCollaborators {
+  readonly store: FleetStore;
+  /** This gateway's requests in flight by replica name, without zeros. */
+  readonly inflight: () => ReadonlyMap<string, number>;
+  /** What replicas go on with after their answers to it, by name, without zeros. */
+  readonly background: () => ReadonlyMap<string, BackgroundCount>;
+  readonly clientLimits: ClientLimitsPort & InflightPort;
+}
+
+/** What a drain or an undrain changed, and how it propagates. */
+export interface FleetChange extends DrainChange {
+  /**
+   * Resolves when the call can be answered: its state is applied here and the other gateways had time to read it, or
+   * a later call has overtaken it. Never rejects.
+   */
+  readonly settled: Promise<void>;
+  /** How far it has propagated so far. */
+  propagation(): Propagation;
+}
+
+/** How long a call waits for the other gateways. */
+const PROPAGATION_MS = 2_000;
+
+/**
+ * How long a call waits for a sync of its own: the rest of the current one and a whole one, with three slow answers
+ * each.
+ */
+const OWN_SYNC_MS = 6_500;
+
+/** How often an unchanged snapshot is written again, in case it was damaged in the store. */
+const REPUBLISH_MS = 10_000;
+
+/** How long a gateway that no other gateway knows tries to join. */
+const JOIN_MS = 30_000;
+
+/** The interval between syncs while a caller waits. It grows with the number of gateways to limit the load. */
+const FAST_SYNC_MS = { min: 100, perMember: 10 } as const;
+
+/** Makes this process part of a fleet. Rejects if the membership file cannot be read or written. */
+export async function openFleet(name: string, collaborators: FleetCollaborators): Promise<Fleet> {
+  return new Fleet(await openMembership(name, collaborators), collaborators);
+}
+
+/** This gateway's view of the gateways that share a store, and its exchange with them. */
+export class Fleet {
+  readonly #collaborators: FleetCollaborators;
+  readonly #membership: Membership;
+  readonly #clientUse: ClientUseExchange;
+  readonly #inflightShares: InflightShares;
+  readonly #startedAtMs = performance.now();
+  #syncLoop: SyncLoop | null = null;
+  /** When the sync started that last wrote the snapshot. */
+  #publishedAtMs = Number.NEGATIVE_INFINITY;
+  /** The last sync that failed: when it started, and why. */
+  #failure: { readonly atMs: number; readonly reason: string } | null = null;
+
+  constructor(membership: Membership, collaborators: FleetCollaborators) {
+    this.#membership = membership;
+    this.#collaborators = collaborators;
+    this.#clientUse = new ClientUseExchange(collaborators.clientLimits);
+    this.#inflightShares = new InflightShares(collaborators.clientLimits);
+  }
+
+  /**
+   * Starts to sync. Resolves when this gateway may serve. Rejects if no other gateway knows it and it cannot join
+   * within 30 seconds.
+   */
+  async join(): Promise<void> {
+    const membership = this.#membership;
+    this.#syncLoop = startSyncLoop(
+      () => this.#sync(),
+      () => this.#intervalMs(),
+    );
+    const mayServe = () =>
+      isJoined(membership.state) ||
+      (membership.isKnown && mayServeAlone(membership.state, this.#startedAtMs, performance.now()));
+    if (!(await membership.waitUntil(mayServe, JOIN_MS))) {
+      const reason = this.#failure?.reason ?? 'a gateway does not answer';
+      throw new Error(`the fleet could not be joined in ${JOIN_MS / 1_000}s: ${reason}`);
+    }
+    const hasJoined = isJoined(membership.state);
+    if (hasJoined) await membership.persist({ isKnown: true });
+    for (const [replica, ramp] of rampsOnJoining(membership.state, performance.now())) {
+      this.#collaborators.drains.setRamp(replica, ramp);
+    }
+    this.#collaborators.log.started(membership.state, hasJoined);
+  }
+
+  /**
+   * Drains or undrains a replica. A drain applies here when this returns; an undrain applies when no gateway can still
+   * rely on the drain. `stored` resolves when the state is applied and on disk. Each call makes a new version, even if
+   * nothing changes: another gateway may have changed the state a moment ago.
+   */
+  set(replica: string, drained: boolean, { reason, at, rampMs }: ChangeDetails): FleetChange {
+    const call = { replica, drained, calledAtMs: performance.now() };
+    const before = this.#membership.state.drains.get(replica) ?? NEVER_DRAINED;
+    const after = nextDrainState(before, { drained, reason, since: at, rampMs });
+    this.#membership.handle({ kind: 'changed', replica, drain: after });
+    this.#syncLoop?.wake();
+    const stored = this.#membership.waitUntilStored(replica, after.version);
+    // A caller that never awaits it must not cause an unhandled rejection.
+    stored.catch(() => undefined);
+    const propagation = () => propagationOf(this.#membership.state, call, performance.now());
+    return { before, after, stored, propagation, settled: this.#settle(call, propagation, stored) };
+  }
+
+  /** The drain status of a replica in the whole fleet. `own`: what this gateway has in flight on it. */
+  drainStatusOf(replica: string, own: OwnWork): FleetDrainStatus {
+    return drainStatusOf(this.#membership.state, replica, own, performance.now());
+  }
+
+  /** The members of the fleet, by name. */
+  gateways(): readonly GatewayStatus[] {
+    const own = this.#collaborators.inflight().values();
+    const ownInflight = own.reduce((sum, count) => sum + count, 0);
+    return toGatewayStatuses(this.#membership.state, ownInflight, performance.now());
+  }
+
+  /** Forgets the vanished gateways of a name. Returns why not if there are none. */
+  forget(name: string): ForgetError | null {
+    const ids = findVanished(this.#membership.state, name, performance.now());
+    if (typeof ids === 'string') return ids;
+    this.#membership.handle({ kind: 'removed', ids });
+    this.#syncLoop?.wake();
+    return null;
+  }
+
+  /** Stops, and tells the other gateways so if the store can be reached. Never rejects. */
+  async leave(): Promise<void> {
+    await this.#syncLoop?.stop();
+    const { store, log } = this.#collaborators;
+    const { readAtMs, id } = this.#membership.state;
+    try {
+      if (readAtMs === null || performance.now() - readAtMs > HEARTBEAT_VALID_MS) return;
+      // Write the file first: other gateways stop waiting for this one when they read that it is gone.
+      await this.#membership.persist({ isKnown: false });
+      this.#membership.handle({ kind: 'removed', ids: [id] });
+      await store.writeFinal(toSnapshot(this.#membership.state));
+    } catch (error) {
+      log.unreachable(toReason(error));
+    } finally {
+      store.close();
+    }
+  }
+
+  async #settle(
+    { replica, calledAtMs }: RequestedDrain,
+    propagation: () => Propagation,
+    stored: Promise<void>,
+  ): Promise<void> {
+    const membership = this.#membership;
+    const isUnreachable = () => this.#failure !== null && this.#failure.atMs > calledAtMs;
+    await membership.waitUntil(() => propagation().scope === 'fleet' || isUnreachable(), OWN_SYNC_MS);
+    const leftMs = Math.max(0, calledAtMs + PROPAGATION_MS - performance.now());
+    await membership.waitUntil(() => propagation().unconfirmed.length === 0 || isUnreachable(), leftMs);
+    await stored.catch(() => undefined);
+    // The answer contains the replica's state, so the later call must be applied first.
+    if (propagation().overtaken)
+      await membership.waitUntil(() => membership.isApplied(replica), 2 * HEARTBEAT_TTL_MS);
+  }
+
+  /** Reads what the other gateways wrote, merges it, and writes this gateway's messages. */
+  async #sync(): Promise<void> {
+    const membership = this.#membership;
+    const syncStartedAtMs = performance.now();
+    const foreign: string[] = [];
+    const { store, inflight, background: readBackground, drains, log } = this.#collaborators;
+    try {
+      membership.retry();
+      const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
+      foreign.push(...ignored);
+      this.#clientUse.take(read.heartbeats, membership.state.id);
+      this.#inflightShares.take(read.heartbeats, membership.state.id);
+      membership.handle({
+        kind: 'read',
+        syncStartedAtMs,
+        ...read,
+        newId: newLogicalTimestamp(membership.state.id),
+      });
+      // The heartbeat acknowledges peers. They rely on being remembered after a restart.
+      await membership.persist();
+      const used = this.#clientUse.nextReport();
+      const running = this.#inflightShares.nextReport();
+      const ramps = toRampReports(membership.state, (replica) => drains.rampOf(replica));
+      // After the requests in flight: a response in the background is counted before its request ceases to be one.
+      const next = membership.nextHeartbeat(inflight());
+      const background = readBackground();
+      const heartbeat = {
+        ...next,
+        ...(background.size === 0 ? {} : { background }),
+        ...(used.size === 0 ? {} : { used }),
+        ...(ramps.size === 0 ? {} : { ramps }),
+        ...(running.size === 0 ? {} : { running }),
+      };
+      const { state } = membership;
+      const { revision, publishedRevision } = state;
+      const isDue = publishedRevision !== revision || syncStartedAtMs - this.#publishedAtMs >= REPUBLISH_MS;
+      const snapshot = isDue ? toSnapshot(state) : null;
+      const removedIds = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
+      await store.write({ heartbeat, snapshot, removedIds });
+      if (isDue) this.#publishedAtMs = syncStartedAtMs;
+      membership.handle({ kind: 'published', revision, syncStartedAtMs });
+      log.foreign(foreign);
+      log.reachable(this.gateways());
+    } catch (error) {
+      if (error instanceof WrongTypeError) log.foreign([...foreign, error.key]);
+      this.#failure = { atMs: syncStartedAtMs, reason: toReason(error) };
+      log.unreachable(this.#failure.reason);
+      membership.handle({ kind: 'tick' });
+      // By then the others do not count this gateway any more.
+      const { readAtMs } = membership.state;
+      if (readAtMs !== null && syncStartedAtMs - readAtMs > HEARTBEAT_VALID_MS)
+        this.#inflightShares.standAlone();
+    }
+  }
+
+  #knownRevisions(): ReadonlyMap<string, number> {
+    const { id, publishedRevision, peers } = this.#membership.state;
+    const known = [...peers].map(([peer, { snapshot }]) => [peer, snapshot?.revision ?? 0] as const);
+    return new Map([...known, [id, publishedRevision]]);
+  }
+
+  #intervalMs(): number {
+    if (!this.#membership.isBusy) return SYNC_INTERVAL_MS;
+    const { members } = this.#membership.state;
+    return Math.min(SYNC_INTERVAL_MS, Math.max(FAST_SYNC_MS.min, FAST_SYNC_MS.perMember * members.size));
+  }
+}
+
+/** Describes an error in one line, without the store's address. */
+function toReason(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : null;
+  return code ?? error.message.split('\n', 1)[0]?.slice(0, 200) ?? error.name;
+}

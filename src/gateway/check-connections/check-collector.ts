@@ -1,0 +1,60 @@
+import type { Config } from '#config';
+import { openExporter } from '#otel';
+import type { TelemetryLog } from '#otel/base';
+import {
+  adviseOnCollector,
+  CollectorHeaders,
+  type ExportOutcome,
+  type HeaderTexts,
+  toShownAddress,
+} from '#otel/export';
+import { encodeResourceSpans } from '#otel/record';
+import { createResource } from '#otel/resource';
+import { toTelemetrySettings } from '../serving/settings.ts';
+import { type ConnectionCheck, runCheck } from './connection-check.ts';
+
+const EXPORT_TIMEOUT_MS = 5_000;
+
+/**
+ * Sends the collector an export without records, with these headers beside those of the variables. Null if records go
+ * to files. Rejects with a TelemetryError for an address that is no URL, or a certificate that cannot be read.
+ */
+export async function checkCollector(
+  config: Config,
+  headers: HeaderTexts,
+  log: TelemetryLog,
+): Promise<ConnectionCheck | null> {
+  const { exporter: settings } = toTelemetrySettings(config);
+  if (settings.to === 'file') return null;
+  const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), {
+    log,
+    collectorHeaders: new CollectorHeaders(headers),
+  });
+  const url = exporter.collector?.url ?? new URL('http://localhost');
+  const name = config.export.endpoint === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'export.endpoint';
+  return await runCheck('collector', name, async () => {
+    try {
+      const reason = toReason(await exporter.exportBatch([], AbortSignal.timeout(EXPORT_TIMEOUT_MS)));
+      const target = toShownAddress(url);
+      if (reason === null) return { target, isOk: true, result: 'ok', advice: null };
+      const advice = adviseOnCollector(reason, url) ?? null;
+      return { target, isOk: false, result: reason.replace(/^http_/, 'status '), advice };
+    } finally {
+      exporter.close();
+    }
+  });
+}
+
+/** Null if the collector took it. */
+function toReason(outcome: ExportOutcome): string | null {
+  switch (outcome.kind) {
+    case 'taken':
+      return null;
+    case 'answered':
+      return `http_${outcome.status}`;
+    case 'oversized':
+      return 'an answer that is too large';
+    case 'unanswered':
+      return outcome.code === 'aborted' || outcome.code === 'timeout' ? 'no answer in time' : outcome.code;
+  }
+}

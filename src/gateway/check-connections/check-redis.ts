@@ -1,0 +1,40 @@
+import { pingRedis } from '#fleet';
+import { type ConnectionCheck, runCheck } from './connection-check.ts';
+
+/** Sends PING to the Redis server of a fleet. `url` is secret. */
+export function checkRedis(url: string): Promise<ConnectionCheck> {
+  const { protocol, host, pathname } = new URL(url);
+  const target = `${protocol}//${host}${pathname}`;
+  return runCheck('redis', 'state.redis', async () => {
+    const code = await pingRedis(url);
+    if (code === null) return { target, isOk: true, result: 'ok', advice: null };
+    const known = FINDINGS.find(([pattern]) => pattern.test(code));
+    return { target, isOk: false, result: known?.[1] ?? code, advice: known?.[2] ?? null };
+  });
+}
+
+/** What the codes of Node and the error words of Redis mean, and what to do. */
+const FINDINGS: readonly (readonly [code: RegExp, result: string, advice: string | null])[] = [
+  [
+    /^ECONNREFUSED$/,
+    'connection refused',
+    'nothing listens there: start the server, or correct the host and the port',
+  ],
+  [/^(?:ENOTFOUND|EAI_\w+)$/, 'name does not resolve', 'correct the host'],
+  [
+    /^timeout$/,
+    'no answer in time',
+    'check the host and the port, the network, and whether it wants rediss:// (TLS)',
+  ],
+  [
+    /^(?:NOAUTH|WRONGPASS)$/,
+    'wrong password',
+    'put user and password into the URL: redis://user:password@host',
+  ],
+  [/^(?:EPROTO|ERR_SSL_\w+)$/, 'TLS failed', 'the server does not speak TLS at this port: try redis://'],
+  [
+    /^(?:ECONNRESET|EPIPE|closed)$/,
+    'connection reset',
+    'check the port, and whether it wants rediss:// (TLS)',
+  ],
+];

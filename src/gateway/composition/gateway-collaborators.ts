@@ -1,0 +1,19 @@
+import type { Logger } from 'pino';
+import type { EnvironmentSecrets } from '#config';
+import type { RequestRecord } from '#otel/record/registry';
+import type { Resolver } from '#replicas/control';
+import type { ConfigSource } from '../reload-config.ts';
+
+/** What a gateway gets from outside, beside its configuration. */
+export interface GatewayCollaborators {
+  readonly secrets: EnvironmentSecrets;
+  readonly log: Logger;
+  /** The id of the process. */
+  readonly pid: number;
+  /** Reads the configuration again. Unset: a reload is refused. */
+  readonly configSource?: ConfigSource | undefined;
+  /** Resolves the DNS names of services. Unset: the system's resolver. */
+  readonly resolver?: Resolver | undefined;
+  /** Called with every finished record after it has entered the queue. */
+  readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
+}

@@ -1,0 +1,10 @@
+/*
+ * A whole gateway: its parts, the order in which they start and stop, its threads, and reloads.
+ *
+ * It decides nothing about a request: rooms do, and are joined here.
+ * Begin with create-gateway.ts, then compose-gateway.ts; serving/ is what each thread runs.
+ */
+
+export { checkConnections } from './check-connections/check-connections.ts';
+export type { ConnectionCheck } from './check-connections/connection-check.ts';
+export { createGateway, type Gateway, type ServingGateway } from './create-gateway.ts';

@@ -1,0 +1,122 @@
+import type { ReloadOutcome } from '#admin';
+import { type InTurn, StartError } from '#base';
+import {
+  type Config,
+  ConfigError,
+  type ConfigFile,
+  type ConfigProblem,
+  type EnvironmentSecrets,
+  findChangedSecrets,
+  planReload,
+  SecretError,
+  toConfig,
+} from '#config';
+import type { AdminAction } from '#otel/span';
+import { type ReplicaChanges, TooManyReplicasError } from '#replicas/control';
+
+/** A configuration file that can be read again. */
+export interface ConfigSource {
+  /** The file that the gateway was started with. */
+  readonly file: ConfigFile;
+  /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
+  readonly read: () => Promise<ConfigFile>;
+  /** Reads the secrets of the environment again. Rejects with a SecretError. Unset: a reload keeps them. */
+  readonly readSecrets?: (() => Promise<EnvironmentSecrets>) | undefined;
+}
+
+/** What a reload works with. A pino logger fits as `log`. */
+export interface ReloadCollaborators {
+  /** Reloads run in turn with what else changes the configuration in effect. */
+  readonly inTurn: InTurn;
+  /** Those of the start. */
+  readonly secrets: EnvironmentSecrets;
+  /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
+  readonly apply: (config: Config, secrets: EnvironmentSecrets) => Promise<ReplicaChanges>;
+  readonly onAction: (action: AdminAction) => void;
+  readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+}
+
+/**
+ * Creates the function that reloads the configuration of a running gateway. Calls run one at a time, in order, and each
+ * reads the file when it starts. `tokenName`: whose token asked for it; null for a signal. Without a source every call
+ * is refused. Rejects only on a defect.
+ */
+export function createReload(
+  source: ConfigSource | undefined,
+  { inTurn, secrets, apply, onAction, log }: ReloadCollaborators,
+): (tokenName: string | null) => Promise<ReloadOutcome> {
+  let fileInEffect = source?.file;
+  let secretsInEffect = secrets;
+
+  async function reload(tokenName: string | null): Promise<ReloadOutcome> {
+    const startEpochMs = Date.now();
+    const outcome = await attempt();
+    if (outcome.kind === 'refused') {
+      log.error({ problems: outcome.problems, token_name: tokenName }, 'configuration refused');
+    } else {
+      const { changed, needsRestart, replicas } = outcome;
+      const level = needsRestart.length === 0 ? 'info' : 'warn';
+      log[level](
+        { changed, needs_restart: needsRestart, replicas, token_name: tokenName },
+        'configuration reloaded',
+      );
+    }
+    onAction({ action: 'reload', done: toCounts(outcome), tokenName, startEpochMs });
+    return outcome;
+  }
+
+  async function attempt(): Promise<ReloadOutcome> {
+    if (source === undefined || fileInEffect === undefined) return NO_SOURCE;
+    const [file, given] = await Promise.allSettled([
+      source.read(),
+      source.readSecrets?.() ?? secretsInEffect,
+    ]);
+    if (file.status === 'rejected' || given.status === 'rejected') {
+      const failed = [file, given].filter((each) => each.status === 'rejected');
+      return { kind: 'refused', problems: failed.flatMap(({ reason }) => toProblems(reason)) };
+    }
+    try {
+      const plan = planReload(fileInEffect, file.value);
+      // A salt that needs a restart is reported by each reload until then.
+      const nextSecrets = { ...given.value, hashSalt: secretsInEffect.hashSalt };
+      const replicas = await apply(toConfig(plan.file), nextSecrets);
+      const found = findChangedSecrets(secretsInEffect, given.value);
+      fileInEffect = plan.file;
+      secretsInEffect = nextSecrets;
+      return {
+        kind: 'reloaded',
+        changed: [...plan.changed, ...found.changed],
+        needsRestart: [...plan.needsRestart, ...found.needsRestart],
+        replicas,
+      };
+    } catch (error) {
+      return { kind: 'refused', problems: toProblems(error) };
+    }
+  }
+
+  return (tokenName) => inTurn(() => reload(tokenName));
+}
+
+const NO_SOURCE: ReloadOutcome = {
+  kind: 'refused',
+  problems: ['the configuration was not read from a file'],
+};
+
+/** The problems that the file's author can fix. Throws any other error again. */
+function toProblems(error: unknown): string[] {
+  if (error instanceof ConfigError) return error.problems.map(toLine);
+  const isKnown = [StartError, SecretError, TooManyReplicasError].some((known) => error instanceof known);
+  if (isKnown && error instanceof Error) return [error.message];
+  throw error;
+}
+
+function toLine({ line, keyPath, text }: ConfigProblem): string {
+  return `line ${line}: ${keyPath === '' ? '' : `${keyPath}: `}${text}`;
+}
+
+function toCounts(outcome: ReloadOutcome) {
+  if (outcome.kind === 'refused') return null;
+  const { added, changed, removed } = outcome.replicas;
+  const counts = { added: added.length, changed: changed.length, removed: removed.length };
+  return { changedKeys: outcome.changed, ...counts };
+}

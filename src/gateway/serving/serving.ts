@@ -1,0 +1,227 @@
+import { ClientLimiter, ClientLimitTable, type JwtKeys } from '#access';
+import { atMostOncePerMinute } from '#base';
+import type { Config } from '#config';
+import { waitAtMost } from '#otel/base';
+import type { RecordConsumer } from '#otel/queue';
+import { startRecorder } from '#otel/span';
+import {
+  type ApiClientEntry,
+  type BackgroundResponse,
+  createBodyInspector,
+  createProxy,
+  logDefect,
+  type ProxyLog,
+} from '#proxy';
+import { ReplicaPool } from '#replicas';
+import { SharedState, StoredResponses } from '#replicas/shared';
+import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
+import { DeadlineClock, HttpServer, SharedLimit, SharedReads, type TlsMaterial, toTickMs } from '#wire';
+import { ClientAccess, type JwtAuthority } from './client-access.ts';
+import type { ServingMemory } from './serving-memory.ts';
+import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
+
+/** The settings of a data plane. Plain data, which can be sent to another thread. */
+export interface ServingSettings {
+  readonly config: Config;
+  /** The salt of the prefix hashes. */
+  readonly salt: Uint8Array;
+  /** The gateway's name in Via, the same in all workers. */
+  readonly viaName: string;
+  /** The index of this worker, from 0: its row in shared memory. */
+  readonly worker: number;
+  readonly memory: ServingMemory;
+  /** Who may send requests; null: everyone. */
+  readonly clients: readonly ApiClientEntry[] | null;
+  /** The keys that verify tokens; null: tokens are not accepted. */
+  readonly jwtKeys: JwtKeys | null;
+  /** What TLS handshakes of clients use; null: clients connect without encryption. */
+  readonly tls: TlsMaterial | null;
+}
+
+/** The log of a data plane. A pino logger fits. */
+export interface ServingLog extends ProxyLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** What a data plane works with. */
+export interface ServingCollaborators {
+  readonly consumer: RecordConsumer;
+  readonly authority: JwtAuthority;
+  /** Called when requests show that a replica fails, or that it does not any more. */
+  readonly onHealth: (decision: HealthDecision) => void;
+  /** Called with each response that its replica goes on with after its answer. Its record is not made here. */
+  readonly onBackground: (response: BackgroundResponse) => void;
+  readonly log: ServingLog;
+}
+
+/** Where clients connect. `reusePort`: several listeners with this flag share the port. */
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly reusePort?: boolean;
+}
+
+/** How long the event loop of a worker has run callbacks and waited, since its thread started: milliseconds. */
+export interface WorkerLoopTime {
+  /** The number of the worker, from 1. */
+  readonly worker: number;
+  readonly activeMs: number;
+  readonly idleMs: number;
+}
+
+/** The data plane, which serves clients. The control plane decides which replicas there are. */
+export interface Serving {
+  /** Starts listening and returns the port; rejects with the system's error. */
+  listen(address: ListenOptions): Promise<number>;
+  /** Applies the replicas and what they serve. Resolves when no lease is acquired by an older topology. */
+  apply(topology: PoolSnapshot): Promise<void>;
+  /** Applies what a reload can change. Resolves when no request begins with older settings. */
+  configure(config: Config): Promise<void>;
+  /** Applies other clients. Resolves when no request begins with the former ones. */
+  useClients(clients: ServingSettings['clients']): Promise<void>;
+  /** Applies other keys of tokens. Resolves when no token is verified with the former ones. */
+  useJwtKeys(keys: JwtKeys): Promise<void>;
+  /** Applies other certificates of the same listener to handshakes from now on. Connections stay as they are. */
+  useTls(material: TlsMaterial): Promise<void>;
+  /**
+   * Resolves when every worker has finished its current tick of the event loop. Returns the numbers, from 1, of the
+   * workers that did not answer in time.
+   */
+  confirm(): Promise<readonly number[]>;
+  /** Resolves when the records of all requests that have ended so far are made and counted. */
+  settleRecords(): Promise<void>;
+  /** The times of the workers that run. */
+  eventLoopTimes(): readonly WorkerLoopTime[];
+  /** From now on /healthz answers 503, and each connection closes after the next response that begins on it. */
+  startClosing(): void;
+  /** Stops accepting, waits `graceMs` for requests in flight, and cuts the rest. Returns the number of cut requests. */
+  finish(graceMs: number): Promise<number>;
+  /** Closes all connections and threads. */
+  close(): Promise<void>;
+}
+
+/** How long the client of a cut request has to read the error response. */
+export const CUT_NOTICE_MS = 500;
+
+/** Creates the data plane of the current thread. Before `apply` it knows no replica. */
+export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
+  const { salt, viaName, worker, memory, tls } = settings;
+  let { config } = settings;
+  const { consumer, authority, onHealth, onBackground, log } = collaborators;
+  const access = new ClientAccess(settings, { authority, log });
+  const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
+  const shared = new SharedState(memory.replicas);
+  const clock = new DeadlineClock(tickOf(config));
+  const onDefect = (error: unknown) => logDefect(error, log);
+  const pool = new ReplicaPool(toPoolSettings(config), {
+    ...{ shared, worker, clock, onHealth, onDefect },
+    sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(memory.storedResponses),
+  });
+  const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
+  const proxy = createProxy(toProxyPolicy(config, access, viaName), {
+    ...{ pool, telemetry: recorder, inspector, log },
+    bodyBudget: new SharedLimit(memory.buffered, worker),
+    limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
+    followResponse(response) {
+      recorder.discardRequestSpan();
+      onBackground({ ...response, worker });
+    },
+    onLoop: atMostOncePerMinute(() =>
+      log.warn(
+        {},
+        'loop refused: a request came back, because the url of a replica leads back to this gateway',
+      ),
+    ),
+  });
+  const logHandshake = atMostOncePerMinute((code: string, address: string | undefined) =>
+    log.info({ code, client_address: address }, 'TLS handshake failed; logged at most once per minute'),
+  );
+  const server = new HttpServer(toClientConnectionSettings(config), tls, {
+    ...{ clock, handle: proxy.handle, onDefect },
+    connections: new SharedLimit(memory.connections, worker),
+    onTooMany: atMostOncePerMinute(() => {
+      const connections = memory.connections.limit;
+      if (connections === config.limits.connections) {
+        log.warn({}, 'limits.connections reached: new connections are closed');
+      } else {
+        log.warn(
+          { connections },
+          'no file descriptors for more clients: new connections are closed; raise the limit of open files (ulimit -n, LimitNOFILE)',
+        );
+      }
+    }),
+    onHandshakeFailed: logHandshake,
+  });
+
+  /** A part of a head is a request that has begun. */
+  async function untilIdle(): Promise<void> {
+    await server.untilHeadsEnd();
+    await proxy.untilIdle();
+  }
+
+  /** Closes the connections of clients that do not read the error in time, which ends their requests. */
+  async function endCut(): Promise<void> {
+    await waitAtMost(CUT_NOTICE_MS, proxy.untilIdle());
+    server.destroyConnections();
+    await proxy.untilIdle();
+  }
+
+  return {
+    listen: (address) => server.listen(address),
+    apply: async (topology) => pool.apply(topology),
+    async configure(next) {
+      config = next;
+      access.configure(next);
+      clock.setTick(tickOf(next));
+      server.configure(toClientConnectionSettings(next));
+      proxy.configure(toProxyPolicy(next, access, viaName));
+      pool.configure(toPoolSettings(next));
+    },
+    async useClients(next) {
+      access.useClients(next);
+      proxy.configure(toProxyPolicy(config, access, viaName));
+    },
+    useJwtKeys: async (keys) => access.useJwtKeys(keys),
+    useTls: async (material) => server.useTls(material),
+    // A call in the same thread runs in a tick of its own: earlier ticks are finished.
+    confirm: async () => [],
+    settleRecords: async () => proxy.finishRecords(),
+    eventLoopTimes() {
+      const { active, idle } = performance.eventLoopUtilization();
+      return [{ worker: worker + 1, activeMs: active, idleMs: idle }];
+    },
+    startClosing() {
+      proxy.startClosing();
+      server.startClosing();
+    },
+    async finish(graceMs) {
+      server.stopAccepting();
+      const isIdle = await waitAtMost(
+        graceMs,
+        untilIdle().then(() => true),
+      );
+      // What begins now would be cut when the queue of records has ended.
+      server.destroyHeads();
+      const cutRequests = isIdle ? 0 : proxy.cutAll();
+      if (cutRequests > 0) await endCut();
+      proxy.finishRecords();
+      return cutRequests;
+    },
+    async close() {
+      server.stopAccepting();
+      server.destroyConnections();
+      proxy.finishRecords();
+      pool.close();
+      await inspector.close();
+      await recorder.shutdown();
+    },
+  };
+}
+
+/** How often the deadlines of connections are checked. */
+function tickOf({ timeouts }: Config): number {
+  const { clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs } = timeouts;
+  return toTickMs([clientHeadersMs, clientBodyMs, keepAliveMs, firstByteMs, idleMs, upstreamKeepAliveMs]);
+}

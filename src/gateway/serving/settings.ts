@@ -1,0 +1,158 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Config } from '#config';
+import type { TelemetrySettings } from '#otel';
+import type { MetricsSettings } from '#otel/metrics';
+import type { RecorderSettings } from '#otel/span';
+import {
+  createTrustedProxies,
+  endpointsByPath,
+  PassedPaths,
+  type ProxyPolicy,
+  type ProxySettings,
+} from '#proxy';
+import type { ConnectionTimeouts, PoolSettings } from '#replicas';
+import type { ClientConnectionSettings } from '#wire';
+
+/** How many workers serve clients. A single worker is the main thread. */
+export function toWorkerCount({ gateway }: Config): number {
+  return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
+}
+
+/** Who may send requests, and what tenants may use. */
+type Access = Pick<ProxySettings, 'apiClients' | 'tenantLimits'>;
+
+/** The settings of the proxy. `viaName`: the gateway's name in Via. */
+export function toProxyPolicy(config: Config, access: Access, viaName: string): ProxyPolicy {
+  const { apiClients } = access;
+  const { trustedProxies } = config.gateway;
+  const isContinuing = config.trace.incoming === 'continue';
+  const settings = toProxySettings(config, access, viaName, {
+    trustsTenant: apiClients === null,
+    continuesTraces: isContinuing && trustedProxies === null,
+  });
+  if (trustedProxies === null || (apiClients === null && !isContinuing)) return { settings, trusted: null };
+  return {
+    settings,
+    trusted: {
+      proxies: createTrustedProxies(trustedProxies),
+      settings: toProxySettings(config, access, viaName, {
+        trustsTenant: true,
+        continuesTraces: isContinuing,
+      }),
+    },
+  };
+}
+
+function toProxySettings(
+  { aliases, endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
+  { apiClients, tenantLimits }: Access,
+  viaName: string,
+  {
+    trustsTenant,
+    continuesTraces,
+  }: Pick<ProxySettings, 'continuesTraces'> & { readonly trustsTenant: boolean },
+): ProxySettings {
+  const keyFields = ['authorization', 'x-api-key'];
+  return {
+    viaName,
+    endpoints: endpointsByPath(endpoints),
+    recordedFields: {
+      ...headers,
+      trustsTenant,
+      needsClient: apiClients !== null,
+      clientSubject: gateway.recordsClientSubject,
+    },
+    continuesTraces,
+    apiClients,
+    tenantLimits,
+    withheldFields:
+      apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
+    passes: new PassedPaths(pass),
+    aliases: Object.keys(aliases).length === 0 ? null : new Map(Object.entries(aliases)),
+    listsAllModels: modelsListing === 'union',
+    retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
+    maxBodyBytes: limits.bodyBytes,
+    maxBeforeModelBytes: limits.beforeModelBytes,
+    maxEventBytes: limits.eventBytes,
+    clientBodyMs: timeouts.clientBodyMs,
+    firstByteMs: timeouts.firstByteMs,
+    idleMs: timeouts.idleMs,
+    queueMs: timeouts.queueMs,
+  };
+}
+
+/** The timeouts of connections to replicas. */
+export function toConnectionTimeouts({ timeouts, discovery }: Config): ConnectionTimeouts {
+  const { connectMs, upstreamKeepAliveMs } = timeouts;
+  return { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs };
+}
+
+/** The settings of the pool of replicas. */
+export function toPoolSettings(config: Config): PoolSettings {
+  return {
+    policy: config.routing.policy,
+    queueCapacity: config.limits.queue,
+    health: config.health,
+    timeouts: toConnectionTimeouts(config),
+  };
+}
+
+/** The settings of client connections. */
+export function toClientConnectionSettings({ limits, timeouts }: Config): ClientConnectionSettings {
+  return {
+    maxHeadBytes: limits.headersBytes,
+    headTimeoutMs: timeouts.clientHeadersMs,
+    keepAliveMs: timeouts.keepAliveMs,
+    sendTimeoutMs: timeouts.idleMs,
+    maxDiscardedBytes: limits.bodyBytes,
+  };
+}
+
+/** The settings of the admin listener. */
+export function toAdminListenerSettings({ limits, timeouts }: Config) {
+  return {
+    maxHeaderBytes: limits.headersBytes,
+    headersTimeoutMs: timeouts.clientHeadersMs,
+    keepAliveMs: timeouts.keepAliveMs,
+  };
+}
+
+/** The settings of the recorder in each thread that serves requests. */
+export function toRecorderSettings({ trace }: Config): RecorderSettings {
+  return { incoming: trace.incoming, spans: trace.spans };
+}
+
+/** The settings of the metrics. */
+export function toMetricsSettings({
+  gateway,
+  metrics,
+  export: { endpoint, protocol },
+}: Config): MetricsSettings {
+  const { otlp, intervalMs, maxNames } = metrics;
+  return {
+    maxNames,
+    urlScheme: gateway.tls === null ? 'http' : 'https',
+    push: otlp ? { endpoint, protocol, intervalMs } : undefined,
+  };
+}
+
+/** The settings of the telemetry. */
+export function toTelemetrySettings(config: Config): TelemetrySettings {
+  const { export: to, stateDir } = config;
+  const workerCount = toWorkerCount(config);
+  return {
+    exporter:
+      to.to === 'file'
+        ? { to: 'file', files: { directory: stateDir, ...to.file } }
+        : { to: 'otlp', endpoint: to.endpoint, protocol: to.protocol },
+    spoolDirectory: join(stateDir, 'spool'),
+    instanceFile: join(stateDir, 'instance-id'),
+    queue: { capacity: to.queueSize, capacityBytes: to.queueBytes },
+    workerCount: workerCount === 1 ? 0 : workerCount,
+    batchSize: to.batchSize,
+    intervalMs: to.intervalMs,
+    retry: to.retry,
+    ledgerIntervalMs: to.ledger?.intervalMs ?? null,
+  };
+}

@@ -1,0 +1,24 @@
+/*
+ * One client request, from its head to its record.
+ *
+ * It never knows which replicas there should be, nor what becomes of a record.
+ * Begin with handle-request.ts and follow the request: request/, attempt/, response/, record/. endpoints/ has
+ * one file for each endpoint.
+ */
+
+export { logDefect } from './defect.ts';
+export { RESPONSES } from './endpoints/responses.ts';
+export { endpointsByPath } from './endpoints/table.ts';
+export { REPLICA_FAULTS } from './exchange.ts';
+export { createProxy } from './handle-request.ts';
+export { PassedPaths } from './passed-paths.ts';
+export type { ProxyLog, ProxyPolicy, ProxySettings } from './proxy-context.ts';
+export type { BackgroundResponse } from './record/background-response.ts';
+export { loadSalt } from './record/salt.ts';
+export { type ApiClient, type ApiClientEntry, ApiClients } from './request/api-clients.ts';
+export { createBodyInspector } from './request/inspection/body-inspector.ts';
+export { createTrustedProxies } from './request/trusted-proxies.ts';
+export { createViaName } from './request-loop.ts';
+export { EventScratch } from './response/events/event-scratch.ts';
+export { JsonTap } from './response/json-tap.ts';
+export type { ResponseFields } from './response/response-fields.ts';

@@ -1,0 +1,60 @@
+import { toShownText } from '#wire';
+import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
+import { findRecordedEndpoint, HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
+import type { PassedPaths } from './passed-paths.ts';
+
+const PASSED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+/** The prefix of most paths. Base URLs of client libraries are often given without it, or twice. */
+const PREFIX = '/v1';
+/** Longer paths are near none. */
+const MAX_COMPARED_CHARS = 256;
+
+/** What is served here. */
+export interface ServedPaths {
+  readonly endpoints: ReadonlyMap<string, RecordedEndpoint>;
+  readonly passes: PassedPaths;
+}
+
+/** What the answer to a request says for which there is nothing here. */
+export interface UnknownRequest {
+  readonly message: string;
+  /** The methods that the path takes; null: it takes none. */
+  readonly allow: string | null;
+}
+
+/** Says whether the method or the path is wrong, and what was probably meant. `path`: without query. */
+export function describeUnknown(method: string, path: string, served: ServedPaths): UnknownRequest {
+  const shown = toShownText(path);
+  const methods = methodsOf(path, served);
+  if (methods.length > 0) {
+    const allow = methods.join(', ');
+    return { message: `${shown} does not take ${toShownText(method)}, but ${allow}.`, allow };
+  }
+  if (findRecordedEndpoint(path) !== undefined)
+    return { message: `${shown} is not switched on at this gateway.`, allow: null };
+  const near = findNear(path, served);
+  const hint = near === null ? '' : ` Did you mean ${methodsOf(near, served).join(', ')} ${near}?`;
+  return { message: `There is no path ${shown} on this gateway.${hint}`, allow: null };
+}
+
+function methodsOf(path: string, { endpoints, passes }: ServedPaths): readonly string[] {
+  const passed = PASSED_METHODS.filter((method) => passes.has(method, path));
+  if (endpoints.has(path)) return [...new Set(['POST', ...passed])];
+  if (path === MODELS_PATH || path === HEALTH_PATH) return [...new Set(['GET', ...passed])];
+  return passed;
+}
+
+/** The served path that ends as this one does, but for its prefix, its case and its slashes; the longest of several. */
+function findNear(path: string, { endpoints }: ServedPaths): string | null {
+  if (path.length > MAX_COMPARED_CHARS) return null;
+  const wanted = path
+    .toLowerCase()
+    .replace(/\/{2,}/g, '/')
+    .replace(/\/$/, '');
+  let near: string | null = null;
+  for (const known of [...endpoints.keys(), MODELS_PATH, HEALTH_PATH]) {
+    const end = known.startsWith(`${PREFIX}/`) ? known.slice(PREFIX.length) : known;
+    if (wanted.endsWith(end) && known.length > (near?.length ?? 0)) near = known;
+  }
+  return near;
+}

@@ -1,0 +1,56 @@
+import { inArrivalOrder, mergeByEnd, type OrderCounts } from './arrival-order.ts';
+import { type CacheSummary, PrefixHits } from './prefix-hits.ts';
+import { type ReadCounts, type RecordFilter, readRequests } from './read-requests.ts';
+import { type BlockSizes, createTraceLines } from './trace-lines.ts';
+
+/** A long request may end after this many later ones. Each takes about 100 to 1,200 bytes of memory. */
+export const WINDOW = 50_000;
+
+const WRITE_CHARS = 64 * 1024;
+
+/** What a trace is made of. */
+export interface TraceSettings {
+  readonly filter: RecordFilter;
+  readonly sizes: BlockSizes;
+  /** Whether prefix caching is summarized. */
+  readonly withSummary: boolean;
+}
+
+/** How many requests the trace has, and what is missing from it or was changed in it. */
+export interface TraceCounts extends ReadCounts, OrderCounts {
+  requests: number;
+}
+
+/** What is known of a trace when it is written. */
+export interface WrittenTrace {
+  readonly counts: TraceCounts;
+  /** Null: it was not wanted. */
+  readonly summary: CacheSummary | null;
+}
+
+/**
+ * Converts files of records to a trace for replay tools. `write` gets its text, piece by piece; null: only the summary is
+ * wanted. Rejects with what a file or `write` rejects with.
+ */
+export async function writeTrace(
+  files: readonly AsyncIterable<Uint8Array>[],
+  { filter, sizes, withSummary }: TraceSettings,
+  write: ((text: string) => Promise<void>) | null,
+): Promise<WrittenTrace> {
+  const counts: TraceCounts = { requests: 0, repeated: 0, late: 0, brokenLines: 0, withoutTokens: 0 };
+  const hits = withSummary ? new PrefixHits(sizes.blockChars / sizes.charsPerToken) : null;
+  const toLine = createTraceLines(sizes);
+  const requests = files.map((chunks) => readRequests(chunks, filter, counts));
+  let text = '';
+  for await (const request of inArrivalOrder(mergeByEnd(requests), WINDOW, counts)) {
+    counts.requests += 1;
+    hits?.add(request);
+    if (write === null) continue;
+    text += toLine(request);
+    if (text.length < WRITE_CHARS) continue;
+    await write(text);
+    text = '';
+  }
+  await write?.(text);
+  return { counts, summary: hits?.summarize() ?? null };
+}

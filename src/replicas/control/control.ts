@@ -1,0 +1,23 @@
+/*
+ * The control plane of the replicas: which there are, which are drained, which answer, which fail.
+ *
+ * It never knows a request or a record.
+ * Begin with replica-control.ts, which puts the parts together.
+ */
+
+export { checkReplicas } from './checks/check-replicas.ts';
+export { createResolver, type Endpoint, type Resolver } from './discovery/resolver.ts';
+export {
+  type ReadinessGateState,
+  SOURCE_KINDS,
+  SOURCE_STATES,
+  type SourceState,
+} from './discovery/source-state.ts';
+export { Drains } from './drains/drains.ts';
+export type { EngineProbe } from './engine-probe.ts';
+export { type ProbeTarget, probe } from './probe.ts';
+export { BackgroundCounts, type BackgroundServer, serverKeyOf } from './registry/background-counts.ts';
+export type { RegisteredReplica } from './registry/registered-replica.ts';
+export { type ReplicaChanges, ReplicaRegistry, TooManyReplicasError } from './registry/registry.ts';
+export { createReplicaControl, type ReplicaControl } from './replica-control.ts';
+export { createStoredResponsesFile, type StoredResponsesFile } from './stored-responses-file.ts';

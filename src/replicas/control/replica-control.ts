@@ -1,0 +1,249 @@
+import { orStartError } from '#base';
+import type { Config } from '#config';
+import type { ConnectionTimeouts } from '#replicas';
+import type { SharedState } from '#replicas/shared';
+import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
+import type { Observation } from '#verdict';
+import { createPodCheck } from './discovery/kubernetes/gate/pod-check.ts';
+import {
+  type DiscoveryLog,
+  type DiscoverySettings,
+  ReplicaDiscovery,
+} from './discovery/replica-discovery.ts';
+import type { Resolver } from './discovery/resolver.ts';
+import type { SourceState } from './discovery/source-state.ts';
+import { createDrainFile } from './drains/drain-file.ts';
+import { Drains } from './drains/drains.ts';
+import { forgetGoneNames } from './drains/forget-gone.ts';
+import { type EngineProbe, probeEngine } from './engine-probe.ts';
+import { FrozenWatch } from './health/frozen-watch.ts';
+import { HealthChecker } from './health/health-checker.ts';
+import { type HealthAction, type HealthDecisionCount, HealthDecisions } from './health/health-decisions.ts';
+import { PeerWatch } from './health/peer-watch.ts';
+import { type ModelAvailability, toModelAvailabilities } from './model-availability.ts';
+import type { ProbeTarget } from './probe.ts';
+import { BackgroundCounts } from './registry/background-counts.ts';
+import type { RegisteredReplica } from './registry/registered-replica.ts';
+import { type ReplicaChanges, ReplicaRegistry } from './registry/registry.ts';
+
+export interface ReplicaControlSettings {
+  readonly config: Config;
+  /** Of connections to replicas. */
+  readonly timeouts: ConnectionTimeouts;
+}
+
+export interface ReplicaControlCollaborators {
+  readonly shared: SharedState;
+  /** Resolves the DNS names of services. */
+  readonly resolver: Resolver;
+  /** How long the turns of a replica grow, in effect; 0: not at all. */
+  readonly rampMs: () => number;
+  /** The policy in effect. */
+  readonly routingPolicy: () => string;
+  readonly log: DiscoveryLog;
+}
+
+/** The data plane, as the control plane of the replicas needs it. */
+export interface ReplicaDataPlane {
+  /** Hands the replicas to every worker. Resolves once each has them. */
+  apply(snapshot: PoolSnapshot): Promise<void>;
+  /** Resolves when each worker has answered a message or failed to in time: the numbers, from 1, of the latter. */
+  confirm(): Promise<readonly number[]>;
+  /** Whether the facts of requests are to be passed to `observe`. At first they are not. */
+  comparePeers(isOn: boolean): void;
+  /** Makes the span of a decision. */
+  recordAction(action: HealthAction): void;
+}
+
+/** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
+const PROBE_NOW_TIMEOUT_MS = 5_000;
+
+/** An engine that has just started may compile before its first answer. */
+const ENGINE_PROBE_TIMEOUT_MS = 10_000;
+
+/**
+ * Creates the control plane of the replicas with the drain states that an earlier run stored. Nothing is looked for and
+ * nothing is probed yet. Rejects with a StartError if a file in state_dir cannot be used.
+ */
+export async function createReplicaControl(
+  settings: ReplicaControlSettings,
+  collaborators: ReplicaControlCollaborators,
+): Promise<ReplicaControl> {
+  const { config, timeouts } = settings;
+  const { shared, log } = collaborators;
+  // If a step fails, what the steps before it have opened is closed.
+  await using opened = new AsyncDisposableStack();
+  const link = new DataPlaneLink();
+  const drains = new Drains({
+    shared,
+    file: createDrainFile(config.stateDir, log),
+    barrier: () => link.confirm(),
+  });
+  opened.defer(() => drains.close());
+  await orStartError('drain states', drains.restore());
+  const background = new BackgroundCounts();
+  const registry = new ReplicaRegistry({ shared, background, drains, timeouts });
+  opened.defer(() => registry.close());
+  // Gateways of a fleet would teach each other what one of them has forgotten.
+  if (config.fleet === null) opened.use(forgetGoneNames(drains, { epochMs: Date.now, log }));
+  const parts = { registry, drains, background, link, opened: opened.move() };
+  return new ReplicaControl(settings, collaborators, parts);
+}
+
+/** What leads to the data plane, which is composed after the control plane. Until then there is no worker. */
+class DataPlaneLink {
+  plane: ReplicaDataPlane | null = null;
+
+  async confirm(): Promise<readonly number[]> {
+    return (await this.plane?.confirm()) ?? [];
+  }
+}
+
+interface OpenedParts {
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
+  readonly background: BackgroundCounts;
+  readonly link: DataPlaneLink;
+  readonly opened: AsyncDisposableStack;
+}
+
+/**
+ * The control plane of the replicas. In its life: `connect`, `start`, `startChecks`, then `stop`, after which nothing
+ * changes by itself, and `close`.
+ */
+export class ReplicaControl {
+  /** The replicas that there are now. */
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
+  /** How many responses servers go on with after their answers. */
+  readonly backgroundCounts: BackgroundCounts;
+  readonly #link: DataPlaneLink;
+  readonly #opened: AsyncDisposableStack;
+  readonly #decisions: HealthDecisions;
+  readonly #peers: PeerWatch;
+  readonly #checker: HealthChecker;
+  readonly #discovery: ReplicaDiscovery;
+
+  constructor(
+    { config }: ReplicaControlSettings,
+    { shared, resolver, rampMs, routingPolicy: policy, log }: ReplicaControlCollaborators,
+    { registry, drains, background, link, opened }: OpenedParts,
+  ) {
+    this.registry = registry;
+    this.drains = drains;
+    this.backgroundCounts = background;
+    this.#link = link;
+    this.#opened = opened;
+    const { health: table, silences } = shared;
+    const decisions = new HealthDecisions({
+      registry,
+      log,
+      onAction: (action) => link.plane?.recordAction(action),
+    });
+    const frozen = new FrozenWatch({ registry, table, silences, decisions });
+    const onSwitch = (isOn: boolean) => link.plane?.comparePeers(isOn);
+    const peers = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
+    const checker = new HealthChecker(config.health, { registry, table, decisions, frozen, peers });
+    const probeHealth = (target: ProbeTarget, timeoutMs: number) => checker.probe(target, timeoutMs);
+    this.#decisions = decisions;
+    this.#peers = peers;
+    this.#checker = checker;
+    this.#discovery = new ReplicaDiscovery(config, {
+      registry,
+      resolver,
+      log,
+      probeHealth,
+      checkPod: createPodCheck({ connectMs: config.timeouts.connectMs, probeHealth }),
+      beginRamp(name) {
+        const durationMs = rampMs();
+        if (durationMs > 0 && !drains.stateOf(name).drained)
+          drains.setRamp(name, { elapsedMs: 0, durationMs });
+      },
+      publish: () => this.#publish(),
+    });
+  }
+
+  /** Connects the data plane. Call it before `start`. */
+  connect(plane: ReplicaDataPlane): void {
+    this.#link.plane = plane;
+  }
+
+  /** Finds replicas: what it can in a few seconds, the rest when it is found. Rejects with a TooManyReplicasError. */
+  start(): Promise<void> {
+    return this.#discovery.start();
+  }
+
+  /** Starts the health checks and the comparison with peers. */
+  startChecks(): void {
+    this.#checker.start();
+  }
+
+  /**
+   * Takes over another configuration. Resolves when every worker uses it: none sends a request to a replica that was
+   * removed. Rejects with a TooManyReplicasError, and then changes nothing.
+   */
+  async configure(settings: DiscoverySettings & Pick<Config, 'health'>): Promise<ReplicaChanges> {
+    const changes = await this.#discovery.configure(settings);
+    this.#checker.configure(settings.health);
+    return changes;
+  }
+
+  /** Looks for nothing any more and checks nothing. Drains still work, as does what the admin API asks for. */
+  stop(): void {
+    this.#discovery.stop();
+    this.#checker.stop();
+  }
+
+  /** Closes the connections for probes and the file of drains. */
+  close(): Promise<void> {
+    return this.#opened.disposeAsync();
+  }
+
+  /** Whether Kubernetes or DNS answers for each service. */
+  get sources(): readonly SourceState[] {
+    return this.#discovery.sources;
+  }
+
+  /** How many replicas each model has. */
+  get models(): readonly ModelAvailability[] {
+    return toModelAvailabilities(this.registry.replicas);
+  }
+
+  /** Asks a replica for its models if they are not configured, even a drained one: it is about to be undrained. */
+  refresh(replica: RegisteredReplica): Promise<void> {
+    return this.#discovery.refresh(replica);
+  }
+
+  /** Probes a replica now, even if active checks are off, and notes its reachability. Skips a drained one. */
+  ask(replica: RegisteredReplica): Promise<void> {
+    return this.#checker.askNow(replica, PROBE_NOW_TIMEOUT_MS);
+  }
+
+  /** Asks a replica for its models, and if wanted for a small completion. Never rejects. */
+  probeEngine(replica: RegisteredReplica, hasCompletion: boolean): Promise<EngineProbe> {
+    return probeEngine(replica, { timeoutMs: ENGINE_PROBE_TIMEOUT_MS, hasCompletion });
+  }
+
+  /** Notes what requests have shown of the health of a replica. */
+  noteHealth(decision: HealthDecision): void {
+    this.#decisions.note(decision);
+  }
+
+  /** How often each judge has decided on the health of a replica. */
+  healthCountsOf(replica: RegisteredReplica): readonly HealthDecisionCount[] {
+    return this.#decisions.countsOf(replica);
+  }
+
+  /** Takes the facts of a request that has ended, for the comparison of its replica with its peers. */
+  observe(observation: Observation): void {
+    this.#peers.observe(observation);
+  }
+
+  /** Resolves when nothing can be written to a removed replica any more. */
+  async #publish(): Promise<void> {
+    const snapshot = this.registry.nextSnapshot();
+    await this.#link.plane?.apply(snapshot);
+    this.registry.noteApplied(snapshot.version);
+    await this.#link.confirm();
+  }
+}

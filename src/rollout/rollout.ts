@@ -1,0 +1,8 @@
+/*
+ * `gateway rollout`: restarts replicas one after another, compares each with its peers, and can be resumed.
+ *
+ * It never knows the inside of a gateway: it asks through the admin API.
+ * Begin with rollout-command.ts, then roll-replica.ts.
+ */
+
+export { rollout } from './rollout-command.ts';

@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { isErrno } from '#otel/base';
+import { isTouched, keepOwner, readOwner, type StateOwner } from './state-owner.ts';
+
+const LOCK_NAME = /^lock\.[0-9a-f-]{36}$/;
+const HELD = 'held\n';
+
+/** A process that has not announced its decision after this time is suspended or stuck; it counts as running. */
+const DECISION_MS = 5_000;
+
+/** A directory that only this gateway uses. */
+export interface StateLock {
+  release(): Promise<void>;
+}
+
+/** The log of directories that cannot be locked. A pino logger fits. */
+interface LockLog {
+  warn(fields: object, message: string): void;
+}
+
+/** Another process uses the directory. The message is one line for the operator of a gateway. */
+export class StateInUseError extends Error {
+  override readonly name = 'StateInUseError';
+  /** Null: it is not known. */
+  readonly owner: StateOwner | null;
+
+  constructor(owner: StateOwner | null) {
+    const who = owner === null ? '' : ` (pid ${owner.pid} on host ${owner.host})`;
+    super(`another running gateway uses it${who}: each gateway needs its own`);
+    this.owner = owner;
+  }
+}
+
+/**
+ * Locks a directory for this process, a gateway or a rollout: two gateways that used the same one would send each
+ * other's spool and overwrite each other's drains. Each process listens on a socket in the directory. The system closes
+ * it when the process ends, however that happens, and containers that share the directory find it although their
+ * process ids differ. The socket of a process on another machine, through a network file system, looks like one that
+ * was left behind; such a process is known by the owner's file, which it touches. Rejects while another process uses
+ * the directory. Where sockets are not possible, logs that and locks nothing.
+ *
+ * Of several processes that start at once, exactly one succeeds. Each makes its socket visible before it looks for
+ * others, so of any two at least one sees the other. A process that sees a name before its own gives up; one that sees
+ * a name after its own waits until that process has decided.
+ */
+export async function lockState(
+  directory: string,
+  { pid, host, log }: { readonly pid: number; readonly host: string; readonly log: LockLog },
+): Promise<StateLock> {
+  await using folder = await open(directory);
+  const own = `lock.${randomUUID()}`;
+  const lockDirectory = { directory, folder, own, host };
+  const lockSocket = new LockSocket();
+  try {
+    await lockSocket.open(toSocketPath(lockDirectory, `${own}.new`));
+    await rename(join(directory, `${own}.new`), join(directory, own));
+    const names = (await readdir(directory)).filter((name) => LOCK_NAME.test(name) && name !== own);
+    await Promise.all(names.map((name) => waitForRelease(lockDirectory, name, { isFirst: own < name })));
+  } catch (error) {
+    await unlink(join(directory, own)).catch(() => undefined);
+    lockSocket.close();
+    if (error instanceof StateInUseError) throw error;
+    log.warn(
+      { err: error },
+      'state_dir cannot be locked: a second gateway that uses it would not be noticed',
+    );
+    return { release: async () => undefined };
+  }
+  lockSocket.hold();
+  const owner = await keepOwner(directory, { lock: own, pid, host });
+  return {
+    async release() {
+      await owner.remove();
+      await unlink(join(directory, own)).catch(() => undefined);
+      lockSocket.close();
+    },
+  };
+}
+
+interface LockDirectory {
+  readonly directory: string;
+  /** The directory, opened. */
+  readonly folder: FileHandle;
+  /** The name of our lock. */
+  readonly own: string;
+  /** The name of this machine. */
+  readonly host: string;
+}
+
+/** The path of a socket has at most 107 bytes. A longer one is shortened, which only Linux can do. */
+function toSocketPath(
+  { directory, folder }: Pick<LockDirectory, 'directory' | 'folder'>,
+  name: string,
+): string {
+  const path = join(directory, name);
+  return Buffer.byteLength(path) <= 100 ? path : `/proc/self/fd/${folder.fd}/${name}`;
+}
+
+/** The socket on which other processes ask whether this one runs. It does not keep the process alive. */
+class LockSocket {
+  readonly #server: Server = createServer((socket) => this.#receive(socket)).unref();
+  readonly #waiting = new Set<Socket>();
+  #isHeld = false;
+
+  open(path: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ path }, resolve);
+    });
+  }
+
+  /** Tells all who ask, now and later, that the directory is in use. */
+  hold(): void {
+    this.#isHeld = true;
+    for (const socket of this.#waiting) socket.end(HELD);
+  }
+
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#waiting) socket.destroy();
+  }
+
+  #receive(socket: Socket): void {
+    socket.on('error', () => undefined).resume();
+    if (this.#isHeld) {
+      socket.end(HELD);
+      return;
+    }
+    this.#waiting.add(socket);
+    socket.once('close', () => this.#waiting.delete(socket));
+  }
+}
+
+/**
+ * Resolves when no process listens on this socket, and removes what one left behind. Rejects with a StateInUseError if
+ * a process uses the directory. `isFirst`: our own name comes before this one.
+ */
+async function waitForRelease(
+  lockDirectory: LockDirectory,
+  name: string,
+  { isFirst }: { isFirst: boolean },
+): Promise<void> {
+  const { directory, own, host } = lockDirectory;
+  const found = await askSocket(toSocketPath(lockDirectory, name), { isFirst });
+  if (found === 'left') return;
+  const last = await readOwner(directory);
+  const owner = last?.lock === name ? last : null;
+  if (found === 'running') throw new StateInUseError(owner);
+  const isElsewhere = owner !== null && owner.host !== host;
+  if (isElsewhere && (await isTouched(directory, join(directory, own)))) throw new StateInUseError(owner);
+  // Names are never reused, and a process listens before others can see its name.
+  await unlink(join(directory, name)).catch(() => undefined);
+}
+
+function askSocket(path: string, { isFirst }: { isFirst: boolean }): Promise<'running' | 'stale' | 'left'> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ path });
+    let deadline: NodeJS.Timeout | undefined;
+    const end = (found: 'running' | 'stale' | 'left') => {
+      clearTimeout(deadline);
+      socket.destroy();
+      resolve(found);
+    };
+    deadline = setTimeout(() => end('running'), DECISION_MS);
+    socket
+      .once('connect', () => {
+        if (!isFirst) end('running');
+      })
+      .once('data', () => end('running'))
+      .once('close', () => end('left'))
+      .once('error', (error) => {
+        if (isErrno(error, 'ECONNREFUSED') || isErrno(error, 'ENOENT')) end('stale');
+        // The backlog of the socket is full.
+        else if (isErrno(error, 'EAGAIN')) end('running');
+        else if (isErrno(error, 'ECONNRESET') || isErrno(error, 'EPIPE')) end('left');
+        else {
+          clearTimeout(deadline);
+          reject(error);
+        }
+      });
+  });
+}

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import { makeKey, startIssuer } from '#testkit/servers/fake-issuer.ts';
+import { JwksSource } from '../../../src/access/jwt/jwks-source.ts';
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+test('unknown keys cause one reading in 30 s, whatever its outcome, and those at the same time share it', async () => {
+  await using issuer = await startIssuer(await makeKey('k1'));
+  let nowMs = 0;
+  const source = new JwksSource({ use: async () => undefined, log: silent, nowMs: () => nowMs });
+  await source.open(issuer.jwksUrl);
+  expect(issuer.requestCount).toBe(1);
+  await Promise.all([source.refresh(), source.refresh(), source.refresh()]);
+  expect(issuer.requestCount).toBe(2);
+  nowMs = 29_999;
+  await source.refresh();
+  expect(issuer.requestCount).toBe(2);
+  nowMs = 30_000;
+  issuer.answerWith((response) => response.destroy());
+  await source.refresh();
+  await source.refresh();
+  expect(issuer.requestCount).toBe(3);
+  expect(source.current?.keys).toHaveLength(1);
+});
+
+test('keys that a reload has replaced while they were read are not used', async () => {
+  await using slow = await startIssuer(await makeKey('k1'));
+  await using other = await startIssuer(await makeKey('k2'));
+  const used: string[] = [];
+  const source = new JwksSource({ use: async (keys) => void used.push(keys.source), log: silent });
+  await source.open(slow.jwksUrl);
+  source.start();
+  const next = await makeKey('k3');
+  const asked = Promise.withResolvers<void>();
+  slow.answerWith((response) => {
+    void asked.promise.then(() => response.end(JSON.stringify({ keys: [next.jwk] })));
+  });
+  const refreshing = source.refresh();
+  await slow.untilRequests(2);
+  await source.adopt(await source.prepare(other.jwksUrl));
+  asked.resolve();
+  await refreshing;
+  source.stop();
+  expect(used).toEqual([other.jwksUrl]);
+  expect(source.current).toMatchObject({ source: other.jwksUrl, keys: [{ kid: 'k2' }] });
+});
+
+test('a source without https is a warning, at the start and when a reload names it', async () => {
+  await using first = await startIssuer(await makeKey('k1'));
+  await using other = await startIssuer(await makeKey('k2'));
+  const warnings: unknown[] = [];
+  const log = { ...silent, warn: (fields: object) => warnings.push(fields) };
+  const source = new JwksSource({ use: async () => undefined, log });
+  await source.open(first.jwksUrl);
+  await source.adopt(await source.prepare(first.jwksUrl));
+  expect(warnings).toEqual([{ source: first.jwksUrl }]);
+  await source.adopt(await source.prepare(other.jwksUrl));
+  await source.adopt(await source.prepare(null));
+  await source.adopt(await source.prepare(other.jwksUrl));
+  expect(warnings.slice(1)).toEqual([{ source: other.jwksUrl }, { source: other.jwksUrl }]);
+});
+
+test('the query of a source, which may hold a secret, is in no log line and no error', async () => {
+  await using issuer = await startIssuer(await makeKey('k1'));
+  const secret = `${issuer.jwksUrl}?code=canaryqzxwvkjp`;
+  const logged: object[] = [];
+  const note = (fields: object, message: string) => void logged.push({ ...fields, message });
+  const log = { info: note, warn: note, error: note };
+  let nowMs = 0;
+  const source = new JwksSource({ use: async () => undefined, log, nowMs: () => nowMs });
+  await source.open(secret);
+  nowMs = 30_000;
+  issuer.answerWith((response) => response.writeHead(403).end());
+  await source.refresh();
+  await expect(source.prepare(`${issuer.issuer}/else?code=canaryqzxwvkjp`)).rejects.toThrow(
+    new RegExp(`^jwt\\.jwks: cannot use ${issuer.issuer}/else \\(status 403\\)$`),
+  );
+  issuer.publish(await makeKey('k2'));
+  await source.adopt(await source.prepare(`${secret}2`));
+  expect(logged.map((line) => 'source' in line && line.source)).toEqual(Array(4).fill(issuer.jwksUrl));
+  expect(JSON.stringify(logged)).not.toContain('canary');
+});

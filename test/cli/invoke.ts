@@ -1,0 +1,78 @@
+import { Readable } from 'node:stream';
+import type { ByteSource } from '#cli/arguments';
+import { EventLog } from '#testkit/event-log.ts';
+import { run } from '../../src/cli/run.ts';
+
+/** The result of a command line. */
+export interface Outcome {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command line in this process, as src/main.ts would, with these variables, this input and no signals. */
+export async function invoke(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  stdin: AsyncIterable<Uint8Array> = Readable.from([]),
+): Promise<Outcome> {
+  return await start(args, env, { stdin }).ended;
+}
+
+/** A running command line. */
+export interface Started {
+  /** What it has written on standard output so far. */
+  readonly output: string;
+  /** Resolves as soon as it has written this on standard output. */
+  untilWritten(text: string): Promise<void>;
+  /** Does what SIGINT does. */
+  interrupt(): void;
+  readonly ended: Promise<Outcome>;
+}
+
+/** Starts a command line as `invoke` does, on a terminal of this size if one is given. */
+export function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  {
+    stdin = Readable.from([]),
+    terminal,
+  }: {
+    readonly stdin?: ByteSource;
+    readonly terminal?: { readonly columns: number; readonly rows: number };
+  } = {},
+): Started {
+  const written = new EventLog<string>();
+  const errors: string[] = [];
+  const stdout = {
+    write: (text: string) => written.push(text),
+    ...(terminal && { isTTY: true, ...terminal }),
+  };
+  const stderr = { write: (text: string) => errors.push(text) };
+  const streams = { stdin, stdout, stderr };
+  const shutdown = new AbortController();
+  const signals = { shutdown: shutdown.signal, onHangup: () => {}, onCrash: () => {}, sendToGroup };
+  const output = () => written.items.join('');
+  return {
+    get output() {
+      return output();
+    },
+    untilWritten: (text) => written.until(() => output().includes(text)),
+    interrupt: () => shutdown.abort(),
+    ended: run({ args, env, nodeVersion: '26.0.0', pid: process.pid, ...streams, signals }).then(
+      (exitCode) => ({
+        exitCode,
+        stdout: output(),
+        stderr: errors.join(''),
+      }),
+    ),
+  };
+}
+
+function sendToGroup(groupId: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+  try {
+    return process.kill(-groupId, signal);
+  } catch {
+    return false;
+  }
+}

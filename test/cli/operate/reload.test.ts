@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
+import { invoke } from '../invoke.ts';
+import { startAdmin, TOKEN } from '../scripted-admin.ts';
+
+describe('gateway reload', () => {
+  it('prints what has changed, and warns of keys that need a restart', async () => {
+    const body = {
+      changed: ['replicas', 'timeouts.idle'],
+      needs_restart: ['gateway.listen', 'export.endpoint'],
+      replicas: { added: ['vllm-c', 'vllm-d'], changed: [], removed: ['vllm-a'] },
+    };
+    const { url, calls } = await startAdmin(() => ({ body }));
+    expect(await invoke(['reload', '--admin', url], TOKEN)).toEqual({
+      exitCode: 0,
+      stdout:
+        'reloaded\n' +
+        '  changed:          replicas, timeouts.idle\n' +
+        '  replicas added:   vllm-c, vllm-d\n' +
+        '  replicas removed: vllm-a\n',
+      stderr: 'gateway: warning: these keys need a restart: gateway.listen, export.endpoint\n',
+    });
+    expect(calls).toEqual(['POST /admin/reload Bearer token-1']);
+    const { stdout } = await invoke(['reload', '--json', '--admin', url], TOKEN);
+    expect(JSON.parse(stdout)).toEqual(body);
+  });
+
+  it('prints every problem of a file that is refused, and exits with 1', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica] });
+    const reload = () => invoke(['reload', '--admin', gateway.adminUrl], { SVC_ADMIN_TOKEN: ADMIN_TOKEN });
+    expect(await reload()).toEqual({ exitCode: 0, stdout: 'reloaded: nothing has changed\n', stderr: '' });
+    gateway.writeConfig('replicas: []\ncolour: red\n');
+    const { exitCode, stdout, stderr } = await reload();
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      'gateway: the configuration was refused: nothing has changed',
+      expect.stringMatching(/^ {2}line 1: replicas: /),
+      expect.stringMatching(/^ {2}line 2: colour: /),
+    ]);
+  });
+
+  it('is refused like every call without the right token', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica] });
+    const env = { SVC_ADMIN_TOKEN: 'another-admin-token' };
+    expect(await invoke(['reload', '--admin', gateway.adminUrl], env)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('(unauthorized)'),
+    });
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { RequestRecord } from '#otel/record/registry';
+import { LEAST_RECORD } from '#testkit/records/records.ts';
+import type { Observation } from '#verdict';
+import { createPeerObserver } from '../../../src/gateway/composition/observe-peers.ts';
+import { encodeRecord } from '../../otel/encoded-spans.ts';
+
+/** What a request shows whose record has these members, after these attempts failed. */
+function observe(
+  members: Partial<RequestRecord>,
+  failedAttempts: readonly FailedAttempt[] = [],
+): readonly Observation[] {
+  const seen: Observation[] = [];
+  const take = createPeerObserver({ observe: (each) => void seen.push(each) });
+  const record = { ...LEAST_RECORD, replica: 'a', ...members };
+  take({ record, encodedSpan: encodeRecord(record, { events: failedAttempts.map(toEvent) }) });
+  return seen;
+}
+
+interface FailedAttempt {
+  readonly replica: string;
+  readonly durationMs: number;
+  readonly status?: number;
+}
+
+function toEvent({ replica, durationMs, status }: FailedAttempt): object {
+  const attributes = [
+    { key: 'gateway.replica', value: { stringValue: replica } },
+    { key: 'error.type', value: { stringValue: 'upstream_failed' } },
+    { key: 'gateway.duration_ms', value: { doubleValue: durationMs } },
+    ...(status === undefined ? [] : [{ key: 'http.response.status_code', value: { intValue: status } }]),
+  ];
+  return { name: 'gateway.attempt_failed', attributes };
+}
+
+describe('a request shows of its replica', () => {
+  test.each([
+    ['nothing wrong: a success', {}, 'ok'],
+    ['an error: a status from 500', { status: 500 }, 'error'],
+    ['an error: a response that broke off', { truncated: true, error_type: 'upstream_failed' }, 'error'],
+    ['an error: an error event', { error_type: 'upstream_error' }, 'error'],
+    ['an error: no answer in time', { status: 504, error_type: 'upstream_timeout' }, 'error'],
+    ['nothing: what the client did wrong', { status: 400 }, 'unclear'],
+    ['nothing: a client that left', { error_type: 'client_closed' }, 'unclear'],
+    ['nothing: that none was reached', { status: 502, error_type: 'no_replica_reachable' }, 'unclear'],
+    ['nothing: that the gateway was full', { status: 503, error_type: 'overloaded' }, 'unclear'],
+    ['nothing wrong: a success after another replica was tried', { attempts: 2 }, 'ok'],
+    ['an error: the last attempt failed too', { attempts: 2, status: 500 }, 'error'],
+  ])('%s', (_title, members, outcome) => {
+    expect(observe(members)).toMatchObject([{ replica: 'a', outcome }]);
+  });
+
+  test('nothing where none was chosen', () => {
+    const { replica: _, ...record } = { ...LEAST_RECORD, replica: undefined };
+    const seen: Observation[] = [];
+    const take = createPeerObserver({ observe: (each) => void seen.push(each) });
+    take({ record, encodedSpan: null });
+    expect(seen).toEqual([]);
+  });
+
+  test('its own time only, without that in which the request waited for room', () => {
+    expect(observe({ stream: true, ttft_ms: 50, e2e_ms: 90, queue_ms: 20 })).toMatchObject([
+      { ttftMs: 30, e2eMs: 70 },
+    ]);
+  });
+
+  test('its own time only, without that of the attempts before at other replicas', () => {
+    const record = { stream: true, ttft_ms: 500, e2e_ms: 900, queue_ms: 20, attempts: 3 };
+    const failed = [
+      { replica: 'b', durationMs: 300 },
+      { replica: 'c', durationMs: 50 },
+    ];
+    expect(observe(record, failed)).toMatchObject([{ replica: 'a', ttftMs: 130, e2eMs: 530 }]);
+  });
+
+  test('no time below zero, where clocks differ by less than the time of an attempt', () => {
+    const record = { stream: true, ttft_ms: 50, e2e_ms: 60, attempts: 2 };
+    expect(observe(record, [{ replica: 'b', durationMs: 70 }])).toMatchObject([{ ttftMs: 0, e2eMs: 0 }]);
+  });
+});
+
+test('a failed attempt is an error of its replica if that answered with a status from 500', () => {
+  const failed = [
+    { replica: 'b', durationMs: 5, status: 503 },
+    { replica: 'c', durationMs: 5, status: 429 },
+    { replica: 'd', durationMs: 5 },
+  ];
+  expect(observe({ attempts: 4 }, failed).map(({ replica, outcome }) => [replica, outcome])).toEqual([
+    ['b', 'error'],
+    ['a', 'ok'],
+  ]);
+});

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { balanceOf, startWorkers } from './start-workers.ts';
+
+test('a worker that ends under load leaves every record accounted for', async () => {
+  using watched = watchWorkerThreads();
+  await using collector = await startFakeCollector();
+  await using replica = await startFakeReplica();
+  await using gateway = await startWorkers(2, { replicas: [replica], collector });
+  let isOver = false;
+  let answered = 0;
+  const client = async () => {
+    while (!isOver) {
+      const isWhole = await gateway.chat().then(
+        (answer) =>
+          answer.text().then(
+            () => true,
+            () => false,
+          ),
+        () => false,
+      );
+      if (isWhole) answered++;
+    }
+  };
+  const clients = Array.from({ length: 16 }, client);
+
+  for (let kill = 0; kill < 4; kill++) {
+    await replica.untilRequests(replica.requests.length + 100);
+    await watched.kill(kill);
+    await watched.untilStarted(kill + 3);
+    const { begun, accounted } = await balanceOf(gateway);
+    expect(begun).toBe(accounted);
+  }
+  isOver = true;
+  await Promise.all(clients);
+  await gateway.close();
+
+  const received = new Set(collector.spans.map(({ spanId }) => spanId));
+  expect(received.size).toBe(collector.spans.length);
+  expect(gateway.records).toHaveLength(received.size);
+  // A client can have its answer when the record is lost with the worker, but not the other way round.
+  expect(answered).toBeGreaterThanOrEqual(100);
+});

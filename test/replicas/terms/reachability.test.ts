@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest';
+import {
+  toConnectionReason,
+  toHealthFinding,
+  toListFinding,
+} from '../../../src/replicas/terms/reachability.ts';
+
+const withCode = (code: string) => Object.assign(new Error('a text that says nothing'), { code });
+
+describe('a failed connection', () => {
+  test.each([
+    ['ECONNREFUSED', 'connection_refused'],
+    ['ENOTFOUND', 'name_not_resolved'],
+    ['EAI_AGAIN', 'name_not_resolved'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'connect_timeout'],
+    ['EHOSTUNREACH', 'connect_timeout'],
+    ['ECONNRESET', 'connection_reset'],
+    ['UND_ERR_SOCKET', 'connection_reset'],
+    ['HPE_INVALID_CONSTANT', 'not_http'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_failed'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'tls_failed'],
+    ['CERT_HAS_EXPIRED', 'tls_failed'],
+  ] as const)('with the code %s means %s, over TLS', (code, reason) => {
+    expect(toConnectionReason(withCode(code), true)).toBe(reason);
+  });
+
+  test('without a code that is known is one that broke, or failed TLS', () => {
+    expect(toConnectionReason(new Error('x'), false)).toBe('connection_reset');
+    expect(toConnectionReason(null, false)).toBe('connection_reset');
+    expect(toConnectionReason(new Error('x'), true)).toBe('tls_failed');
+  });
+});
+
+describe('an answer', () => {
+  const loading = { status: 503, text: '{"error":{"message":"Loading model"}}' };
+
+  test.each([
+    [{ status: 200, text: '' }, 'reachable'],
+    [{ status: 404, text: '' }, 'reachable'],
+    [{ status: 500, text: '' }, 'engine_failed'],
+    [{ status: 503, text: '' }, 'engine_failed'],
+    [loading, 'loading_model'],
+  ] as const)('to a health probe, %o, shows: %s', (answer, finding) => {
+    expect(toHealthFinding(answer)).toBe(finding);
+  });
+
+  test.each([
+    [{ status: 200, text: '{}' }, true, 'reachable'],
+    [{ status: 200, text: '<html>' }, false, 'not_an_engine'],
+    [{ status: 404, text: '' }, false, 'not_an_engine'],
+    [{ status: 301, text: '' }, false, 'not_an_engine'],
+    [{ status: 401, text: '' }, false, 'reachable'],
+    [{ status: 429, text: '' }, false, 'reachable'],
+    [{ status: 502, text: '' }, false, 'engine_failed'],
+    [loading, false, 'loading_model'],
+  ] as const)('to GET /v1/models, %o, a list: %s, shows: %s', (answer, hasList, finding) => {
+    expect(toListFinding(answer, hasList)).toBe(finding);
+  });
+});

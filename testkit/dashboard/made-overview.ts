@@ -1,0 +1,145 @@
+import { type Overview, overviewSchema } from '../../src/admin/dashboard/overview.ts';
+
+/** A replica, a record or some traffic of an overview. */
+export type OverviewReplica = Overview['replicas'][number];
+export type OverviewRecord = Overview['records'][number];
+type Traffic = Overview['last_minute'];
+
+/** The time of each made overview. */
+export const MADE_AT = '2026-11-21T12:10:00.000Z';
+const MADE_AT_MS = Date.parse(MADE_AT);
+/** The time so many seconds before it. */
+export const secondsAgo = (seconds: number): string => new Date(MADE_AT_MS - seconds * 1_000).toISOString();
+
+/** Traffic of the last minute without failures, with these changes. */
+export const makeTraffic = (changes: Partial<Traffic> = {}): Traffic => {
+  const { requests = 240 } = changes;
+  return {
+    requests,
+    errors: 0,
+    client_errors: 0,
+    canceled: 0,
+    requests_per_s: requests / 60,
+    output_tokens_per_s: requests * 3.2,
+    gpu_seconds: requests * 0.9,
+    ttft_p50_ms: 118,
+    ttft_p95_ms: 290,
+    latency_p50_ms: 1_240,
+    latency_p95_ms: 3_480,
+    ...changes,
+  };
+};
+
+/** No traffic in the last minute. */
+export const NO_TRAFFIC: Traffic = makeTraffic({
+  ...{ requests: 0, output_tokens_per_s: 0, gpu_seconds: null },
+  ...{ ttft_p50_ms: null, ttft_p95_ms: null, latency_p50_ms: null, latency_p95_ms: null },
+});
+
+const SLICES = 60;
+
+/** A trend around this many requests in five seconds, of which this share failed. */
+export const makeTrend = (requests: number, errorShare = 0): OverviewReplica['trend'] => {
+  const counts = Array.from({ length: SLICES }, (_, at) =>
+    Math.round(requests * (1 + 0.4 * Math.sin(at / 5))),
+  );
+  return { requests: counts, errors: counts.map((count) => Math.round(count * errorShare)) };
+};
+
+/** A replica that serves the model `m`, with these changes. */
+export const makeReplica = (
+  changes: Partial<OverviewReplica> & { readonly name: string },
+): OverviewReplica => ({
+  url: `http://${changes.name}.example:8000`,
+  host: 'gpu-node-1',
+  gpu_model: 'H100',
+  gpu_count: 8,
+  drained: false,
+  inflight: 2,
+  background: 0,
+  background_unknown: 0,
+  max_inflight: null,
+  health: 'ok',
+  health_reasons: [],
+  health_since: null,
+  reachability: 'reachable',
+  reachability_since: secondsAgo(3_600),
+  reachability_reason: null,
+  models: ['m'],
+  engine: 'vllm',
+  since: null,
+  reason: null,
+  safe_to_stop: false,
+  ramp: null,
+  removing: false,
+  last_minute: makeTraffic(),
+  trend: makeTrend(20),
+  ...changes,
+});
+
+/** A record of a request that succeeded, with these changes. Each has another request id. */
+export const makeRecord = (number: number, changes: Partial<OverviewRecord> = {}): OverviewRecord => ({
+  request_id: `request-${number}`,
+  trace_id: number.toString(16).padStart(32, '0'),
+  ts: secondsAgo(300 - number),
+  replica: 'a',
+  model: 'm',
+  endpoint: '/v1/chat/completions',
+  tenant: 'acme',
+  prompt_tokens: 312,
+  completion_tokens: 128,
+  ttft_ms: 120,
+  e2e_ms: 1_400,
+  status: 200,
+  stream: true,
+  ...changes,
+});
+
+/** An overview in which all is well, with these changes. Throws if it is none that the admin API could answer. */
+export function makeOverview(changes: Partial<Overview> = {}): Overview {
+  const { replicas = [makeReplica({ name: 'a' })] } = changes;
+  const history = Array.from({ length: SLICES }, (_, at) => ({
+    ...makeTraffic({ requests: Math.round(100 + 40 * Math.sin(at / 5)) }),
+    time: secondsAgo((SLICES - at) * 5),
+    inflight: Math.round(12 + 6 * Math.sin(at / 4)),
+    queued: at % 7,
+  }));
+  return overviewSchema.parse({
+    time: MADE_AT,
+    started_at: secondsAgo(11_000),
+    gateway: {
+      ...{ name: 'gw-a', host: 'edge-1', pid: 4_711, version: '0.1.0', workers: 2 },
+      ...{ started_at: secondsAgo(11_000), config_loaded_at: secondsAgo(600) },
+    },
+    trace_url_template: null,
+    last_minute: makeTraffic(),
+    replicas,
+    sources: [],
+    models: [{ name: 'm', last_minute: makeTraffic() }],
+    tenants: [{ name: 'acme', last_minute: makeTraffic() }],
+    waiting: 0,
+    saturation: {
+      workers: [
+        { worker: 1, event_loop_utilization: 0.31 },
+        { worker: 2, event_loop_utilization: 0.24 },
+      ],
+      connections: { now: 312, limit: 10_000 },
+      buffered_bytes: { now: 48_300_000, limit: 1_073_741_824 },
+      waiting: 0,
+    },
+    stats: {
+      ...{ recorded: 24_000, exported: 23_990, queued: 10, dropped: 0, rejected: 0, failed_calls: 0 },
+      ...{ lost: 0, restored: 0, spooled: 0, unreadable: 0 },
+    },
+    queue_size: 16_384,
+    export_to: 'otlp',
+    collector: { state: 'taking', since: secondsAgo(10_900), failed_calls: 0 },
+    history,
+    records: [],
+    failures: [],
+    failure_reasons: [],
+    last_record: 0,
+    can_change: true,
+    ...changes,
+  } satisfies Overview);
+}

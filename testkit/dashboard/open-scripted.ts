@@ -1,0 +1,29 @@
+import type { Page } from 'playwright-core';
+import type { TestContext } from 'vitest';
+import type { Overview } from '../../src/admin/dashboard/overview.ts';
+import type { OpenTab } from '../processes/browser.ts';
+import { openSignedIn } from './page.ts';
+import { type ScriptedDashboard, startScriptedDashboard, TOKEN } from './scripted-dashboard.ts';
+
+/** A tab that shows a scripted dashboard. Both are closed when the test has finished. */
+export interface OpenedDashboard {
+  readonly dashboard: ScriptedDashboard;
+  readonly page: Page;
+  /** Errors so far: of scripts, of the content security policy, of the console. */
+  readonly complaints: readonly string[];
+}
+
+/** Opens the dashboard with this overview, signed in. The fragment of its URL begins with `#`. */
+export async function openScripted(
+  openTab: OpenTab,
+  context: TestContext,
+  overview: Overview,
+  { fragment = '', ...options }: Parameters<OpenTab>[1] & { readonly fragment?: string } = {},
+): Promise<OpenedDashboard> {
+  const dashboard = await startScriptedDashboard(overview);
+  context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
+  const tab = await openTab(context, options);
+  context.onTestFinished(() => tab[Symbol.asyncDispose]());
+  await openSignedIn(tab.page, dashboard.url + fragment, TOKEN);
+  return { dashboard, page: tab.page, complaints: tab.complaints };
+}

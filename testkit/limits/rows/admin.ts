@@ -1,0 +1,163 @@
+import { exchangeRaw, type RawResponse } from '../../raw-http.ts';
+import { ADMIN_TOKEN } from '../../start-gateway.ts';
+import { toOutcome } from '../exchange.ts';
+import { inFile, inKey, type Limit, testedBy } from '../limit.ts';
+import type { World } from '../world.ts';
+
+const LISTENER = 'test/gateway/admin/admin-listener.test.ts';
+
+/** Sends a call with the admin's token. */
+async function call(
+  world: World,
+  line: string,
+  fields: readonly string[] = [],
+  body = '',
+): Promise<RawResponse> {
+  const { adminUrl } = await world.gateway();
+  const lines = [`${line} HTTP/1.1`, 'Host: 127.0.0.1', `Authorization: Bearer ${ADMIN_TOKEN}`, ...fields];
+  return await exchangeRaw(adminUrl, `${lines.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/** Undrains the replica, so that the next request is served. */
+async function undrain(world: World): Promise<void> {
+  await call(world, 'POST /admin/replicas/a/undrain');
+}
+
+/** The admin API. */
+export const ADMIN: readonly Limit[] = [
+  {
+    what: 'the head of a call: its target, and the names and values of its fields',
+    source: inKey('limits.headers'),
+    past: '431 `headers_too_large`, and the connection is closed',
+    proof: {
+      send: async (size, world) => {
+        const fields = { Host: '127.0.0.1', Authorization: `Bearer ${ADMIN_TOKEN}`, 'X-Pad': '' };
+        const counted = ['/admin/stats', ...Object.entries(fields).flat()].join('').length;
+        return toOutcome(await call(world, 'GET /admin/stats', [`X-Pad: ${'x'.repeat(size - counted)}`]));
+      },
+      at: '200',
+      past: '431 headers_too_large',
+    },
+  },
+  {
+    what: 'the body of a call, which nothing reads',
+    source: inFile('src/admin/listener/admin-connection.ts', 'MAX_BODY_BYTES'),
+    past: '413 `request_too_large`, and the connection is closed',
+    proof: {
+      send: async (size, world) => {
+        const sized = await call(world, 'GET /admin/stats', [`Content-Length: ${size}`], 'x'.repeat(size));
+        const chunk = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n0\r\n\r\n`;
+        const inChunks = await call(world, 'GET /admin/stats', ['Transfer-Encoding: chunked'], chunk);
+        return `${toOutcome(sized)}, in chunks ${toOutcome(inChunks)}`;
+      },
+      at: '200, in chunks 200',
+      past: '413 request_too_large, in chunks 413 request_too_large',
+    },
+  },
+  {
+    what: 'connections to the admin API',
+    source: inFile('src/admin/listener/admin-listener.ts', 'MAX_CONNECTIONS'),
+    past: 'a new one is closed, and with it those that have been idle for half a second, so that the next finds a place; one line in the log per minute',
+    proof: testedBy(
+      LISTENER,
+      'a connection beyond a thousand is refused, which is logged, and those that are idle are closed for the next ones',
+    ),
+  },
+  {
+    what: 'calls on a connection that wait for the answer to an earlier one',
+    source: inFile('src/admin/listener/admin-connection.ts', 'MAX_WAITING'),
+    past: 'the connection is closed after the answers to those',
+    proof: testedBy(
+      LISTENER,
+      'has one call handled at a time, and is closed after the responses when it sends too many',
+    ),
+  },
+  {
+    what: 'calls that wait for a drain (`?wait=`)',
+    source: inFile('src/admin/drains/idle-watcher.ts', 'MAX_WAITS'),
+    past: '503 `too_many_waits`, and the connection is closed: nothing is drained; a call without `wait` is served',
+    proof: testedBy(LISTENER, 'waits are refused beyond five hundred'),
+  },
+  {
+    what: 'the `wait` of a drain',
+    source: inFile('src/admin/routes/drain.ts', 'MAX_WAIT_MS'),
+    past: '400 `invalid_request`',
+    proof: {
+      send: async (size, world) => {
+        const answer = await call(world, `POST /admin/replicas/a/drain?wait=${size}ms`);
+        await undrain(world);
+        return toOutcome(answer);
+      },
+      at: '200',
+      past: '400 invalid_request',
+    },
+  },
+  {
+    what: 'the `ramp` of an undrain',
+    source: inFile('src/replicas/drain-state/next-drain-state.ts', 'MAX_RAMP_MS'),
+    past: '400 `invalid_request`',
+    proof: {
+      send: async (size, world) =>
+        toOutcome(await call(world, `POST /admin/replicas/a/undrain?ramp=${size}ms`)),
+      at: '200',
+      past: '400 invalid_request',
+    },
+  },
+  {
+    what: 'the `reason` of a drain',
+    source: inFile('src/admin/routes/drain.ts', 'MAX_REASON_CHARS'),
+    past: 'it is cut',
+    proof: testedBy('test/gateway/drains/drain.test.ts', 'is one line of at most 256 characters'),
+  },
+  {
+    what: 'the records in one answer of the page',
+    source: inFile('src/admin/routes/telemetry/overview.ts', 'MAX_RECORDS'),
+    past: 'the page shows the latest',
+    proof: testedBy('test/gateway/admin/overview.test.ts', 'stay when hundreds of successes have followed'),
+  },
+  {
+    what: 'the requests in one answer of `GET /admin/observations`',
+    source: inFile('src/admin/observations/observation-ring.ts', 'MAX_ANSWER'),
+    past: 'the next call has the rest',
+    proof: testedBy(
+      'test/admin/observations/observation-ring.test.ts',
+      'pages follow each other without a gap, and what is not kept any more is counted',
+    ),
+  },
+  {
+    what: 'the requests that are kept for it',
+    source: inFile('src/admin/observations/observation-ring.ts', 'CAPACITY'),
+    past: 'the oldest are counted as `missed`',
+    proof: testedBy(
+      'test/admin/observations/observation-ring.test.ts',
+      'pages follow each other without a gap, and what is not kept any more is counted',
+    ),
+  },
+  {
+    what: 'wrong tokens from one address at once; one per second is forgiven',
+    source: inFile('src/admin/access/failed-tokens.ts', 'BURST'),
+    past: '429 `too_many_wrong_tokens`, but for tokens that were right from there before',
+    proof: testedBy(
+      'test/admin/access/failed-tokens.test.ts',
+      'ten wrong tokens from a source are answered, then one per second',
+    ),
+  },
+  {
+    what: 'addresses with wrong tokens that are remembered',
+    source: inFile('src/admin/access/failed-tokens.ts', 'MAX_SOURCES'),
+    past: 'the one that called least recently is forgotten',
+    proof: testedBy(
+      'test/admin/access/failed-tokens.test.ts',
+      'many sources take bounded memory: the one that called least recently is forgotten',
+    ),
+  },
+  {
+    what: 'models and tenants with a row of their own on the page and in `gateway top`',
+    source: inFile('src/admin/dashboard/traffic/top-names.ts', 'MAX_NAMES'),
+    past: 'the row `_OTHER` has the rest',
+    proof: testedBy(
+      'test/admin/dashboard/traffic/top-names.test.ts',
+      'gets at most 50 rows, and no request is lost from the sum',
+    ),
+  },
+];

@@ -1,0 +1,169 @@
+import { hash } from 'node:crypto';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createJwtVerifier, JwtClients, readClients, readJwks } from '#access';
+import type { ApiClientConfig } from '#config';
+import type { PublicJwk } from '../../../src/access/jwt/jwks.ts';
+import { parseJwks } from '../../../src/access/jwt/jwks.ts';
+import { AUDIENCE, makeKey, startIssuer } from '../../servers/fake-issuer.ts';
+import { inFile, type Limit, testedBy } from '../limit.ts';
+
+interface ProbedJwtClients extends AsyncDisposable {
+  issue(claims: Readonly<Record<string, unknown>>): Promise<string>;
+  /** The tenant of a token, or the reason for which it is refused. */
+  identify(token: string): Promise<string>;
+}
+
+async function startJwtClients(): Promise<ProbedJwtClients> {
+  const key = await makeKey('k');
+  const issuer = await startIssuer(key);
+  const outcomes: string[] = [];
+  const clients = new JwtClients(
+    {
+      ...{ issuer: issuer.issuer, audiences: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
+      ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
+    },
+    {
+      toClient: ({ tenant }) => outcomes.push(tenant),
+      refreshKeys: async () => undefined,
+      clientMs: 600_000,
+      createVerifier: createJwtVerifier,
+      onRefused: (reason) => outcomes.push(reason),
+    },
+  );
+  clients.useKeys({ source: issuer.jwksUrl, keys: [key.jwk as PublicJwk] });
+  return {
+    issue: (claims) => issuer.issue(key, claims),
+    async identify(token) {
+      await clients.identify(token, hash('sha256', token));
+      return outcomes.join();
+    },
+    [Symbol.asyncDispose]: () => issuer[Symbol.asyncDispose](),
+  };
+}
+
+const RSA = { kty: 'RSA', n: 'AQAB', e: 'AQAB' };
+const keysOf = (keys: readonly object[]) => parseJwks(JSON.stringify({ keys }))?.keys.length ?? 'no key set';
+
+/** API keys, tokens and what they may use. */
+export const CLIENTS: readonly Limit[] = [
+  {
+    what: 'a token (JWT)',
+    source: inFile('src/access/jwt/jwt-clients.ts', 'MAX_TOKEN_CHARS'),
+    past: '401 `invalid_api_key`',
+    proof: {
+      send: async (size) => {
+        await using jwt = await startJwtClients();
+        const token = `${'a'.repeat(size - 4)}.b.c`;
+        return await jwt.identify(token);
+      },
+      // Both are refused; only the longer one unread.
+      at: 'malformed',
+      past: 'too_long',
+    },
+  },
+  {
+    what: 'verified tokens that a thread remembers',
+    source: inFile('src/access/jwt/jwt-clients.ts', 'MAX_KNOWN'),
+    past: 'the oldest is verified again',
+    proof: testedBy(
+      'test/access/jwt/jwt-clients.test.ts',
+      'the memory of tokens is bounded: the oldest is verified again',
+    ),
+  },
+  {
+    what: 'a key set (JWKS)',
+    source: inFile('src/access/jwt/read-jwks.ts', 'MAX_JWKS_BYTES'),
+    past: 'the keys in force stay; one line in the log',
+    proof: {
+      send: async (size) => {
+        await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-limits-'));
+        const path = join(folder.path, 'jwks.json');
+        await writeFile(path, JSON.stringify({ keys: [RSA] }).padEnd(size));
+        return await readJwks(path).then(
+          ({ keys }) => `${keys.length} key`,
+          (error: Error) => error.message,
+        );
+      },
+      at: '1 key',
+      past: 'more than 256 KiB',
+    },
+  },
+  {
+    what: 'the keys of a set',
+    source: inFile('src/access/jwt/jwks.ts', 'MAX_KEYS'),
+    past: 'it is no key set',
+    proof: {
+      send: async (size) => String(keysOf(Array(size).fill(RSA))),
+      at: '100',
+      past: 'no key set',
+    },
+  },
+  {
+    what: 'the modulus of an RSA key, as base64url (8,192 bits)',
+    source: inFile('src/access/jwt/jwks.ts', 'MAX_MODULUS_CHARS'),
+    past: 'the key is not used',
+    proof: {
+      send: async (size) => String(keysOf([{ ...RSA, n: 'A'.repeat(size) }])),
+      at: '1',
+      past: '0',
+    },
+  },
+  {
+    what: 'the exponent of an RSA key, as base64url',
+    source: inFile('src/access/jwt/jwks.ts', 'MAX_EXPONENT_CHARS'),
+    past: 'the key is not used',
+    proof: {
+      send: async (size) => String(keysOf([{ ...RSA, e: 'A'.repeat(size) }])),
+      at: '1',
+      past: '0',
+    },
+  },
+  {
+    what: 'the text of a claim: tenant, feature, client',
+    source: inFile('src/access/jwt/verify-jwt.ts', 'MAX_TEXT_CHARS'),
+    past: 'as if the token had no such claim: without a tenant 401 `invalid_api_key`',
+    proof: {
+      send: async (size) => {
+        await using jwt = await startJwtClients();
+        const found = await jwt.identify(await jwt.issue({ tenant: 't'.repeat(size) }));
+        return found.replace(/^t+$/, ({ length }) => `${length}`);
+      },
+      at: '256',
+      past: 'claims',
+    },
+  },
+  {
+    what: 'clients with limits',
+    source: inFile('src/access/limits/client-limit-table.ts', 'MAX_LIMITED_CLIENTS'),
+    past: 'the start or the reload is refused',
+    proof: {
+      send: async (size) => {
+        const client = { limits: { maxInflight: 1 } } as unknown as ApiClientConfig;
+        return await readClients({ clients: Array(size).fill(client), clientsFile: null }).then(
+          ({ clients }) => `${clients?.length} clients`,
+          (error: Error) => error.message,
+        );
+      },
+      at: '131072 clients',
+      past: 'clients: 131073 have limits, but only 131072 can',
+    },
+  },
+  {
+    what: 'tenants that are counted each for itself',
+    source: inFile('src/access/limits/limit-rows.ts', 'MAX_TENANTS'),
+    past: 'further ones share one count, but for those that `tenant_limits` names, until one has been idle for half an hour',
+    proof: testedBy(
+      'test/access/limits/limit-rows.test.ts',
+      'tenants beyond the bound share a row, but not those with limits of their own, until others are idle',
+    ),
+  },
+  {
+    what: 'what one answer can cost a client, in time of its budget of tokens',
+    source: inFile('src/access/limits/budget.ts', 'MAX_OVERDRAWN_NS'),
+    unit: 'ns',
+    past: 'it costs no more',
+    proof: testedBy('test/access/limits/admission.test.ts', 'what an engine reports costs an hour at most'),
+  },
+];

@@ -1,0 +1,144 @@
+import { MAX_STRING_CHARS, MAX_TIMING_KEY_CHARS } from '../../../otel/record/attributes.ts';
+import { GapRecorder } from '../../../src/proxy/record/gaps.ts';
+import { answerJson } from '../../fake-replica.ts';
+import { LEAST_RECORD, toAttributes } from '../../records/records.ts';
+import { recordOf } from '../exchange.ts';
+import { inFile, inKey, type Limit, testedBy } from '../limit.ts';
+
+const HTTP = { scheme: 'http' } as const;
+/** A name of this length whose last character is another one. */
+const nameOfSize = (size: number) => `${'n'.repeat(size - 1)}!`;
+/** What is left of such a name: how long it is, and whether it is whole. */
+const toKept = (name: unknown) => {
+  const text = String(name);
+  return `${text.length} characters, ${text.endsWith('!') ? 'whole' : 'cut'}`;
+};
+
+/** What a record holds. */
+export const RECORDS: readonly Limit[] = [
+  {
+    what: 'a name in a record: tenant, feature, conversation, model, client, ids of responses',
+    source: inFile('otel/base/shown-name.ts', 'MAX_NAME_CHARS'),
+    past: 'it is cut',
+    proof: {
+      send: async (size, world) => {
+        const name = nameOfSize(size);
+        const fields = ['X-Tenant', 'X-Feature', 'X-Session-Id'].map((field) => `${field}: ${name}`);
+        const record = await recordOf(world, { members: { model: name }, fields });
+        const kept = [record.tenant, record.feature, record.conversation_id, record.model].map(toKept);
+        return [...new Set(kept)].join(' and ');
+      },
+      at: '256 characters, whole',
+      past: '256 characters, cut',
+    },
+  },
+  {
+    what: '`client_request_id`, the X-Request-Id of the client',
+    source: inFile('src/proxy/record/recorded-fields.ts', 'MAX_CLIENT_REQUEST_ID_CHARS'),
+    past: 'it is cut',
+    proof: {
+      send: async (size, world) => {
+        const record = await recordOf(world, { fields: [`X-Request-Id: ${nameOfSize(size)}`] });
+        return toKept(record.client_request_id);
+      },
+      at: '128 characters, whole',
+      past: '128 characters, cut',
+    },
+  },
+  {
+    what: 'any other text in a span',
+    source: inFile('otel/record/attributes.ts', 'MAX_STRING_CHARS'),
+    past: 'it is cut',
+    proof: {
+      send: async (size) =>
+        toKept(toAttributes({ ...LEAST_RECORD, error_type: nameOfSize(size) }, HTTP)['gateway.error_type']),
+      at: `${MAX_STRING_CHARS} characters, whole`,
+      past: `${MAX_STRING_CHARS} characters, cut`,
+    },
+  },
+  {
+    what: 'the items of a list in a span',
+    source: inFile('otel/record/attributes.ts', 'MAX_ITEMS'),
+    past: 'the rest is left out',
+    proof: testedBy(
+      'test/otel/record/attributes.test.ts',
+      'are limited to 4,096 items of a list and 32 timings',
+    ),
+  },
+  {
+    what: 'the timings of an engine in a record',
+    source: inFile('otel/record/record-bounds.ts', 'MAX_TIMINGS'),
+    past: 'the rest is left out',
+    proof: testedBy(
+      'test/otel/record/attributes.test.ts',
+      'are limited to 4,096 items of a list and 32 timings',
+    ),
+  },
+  {
+    what: 'the name of a timing',
+    source: inFile('otel/record/attributes.ts', 'MAX_TIMING_KEY_CHARS'),
+    past: 'it is cut',
+    proof: {
+      send: async (size) => {
+        const attributes = toAttributes({ ...LEAST_RECORD, timings: { [nameOfSize(size)]: 1 } }, HTTP);
+        const name = Object.keys(attributes).find((key) => key.startsWith('gateway.timings.'));
+        return toKept(name?.slice('gateway.timings.'.length));
+      },
+      at: `${MAX_TIMING_KEY_CHARS} characters, whole`,
+      past: `${MAX_TIMING_KEY_CHARS} characters, cut`,
+    },
+  },
+  {
+    what: 'the choices of an answer whose finish reasons are recorded',
+    source: inFile('src/proxy/response/response-fields.ts', 'MAX_CHOICES'),
+    past: 'the rest is left out',
+    proof: {
+      send: async (size, world) => {
+        const { replica } = await world.gateway();
+        const choices = Array.from({ length: size }, (_, index) => ({ index, finish_reason: 'stop' }));
+        replica.answerOnce(answerJson({ choices }));
+        return `${(await recordOf(world, {})).finish_reasons?.length} reasons`;
+      },
+      at: '128 reasons',
+      past: '128 reasons',
+    },
+  },
+  {
+    what: 'the gaps of a stream from which `gap_p50_ms` and `gap_p95_ms` are computed',
+    source: inFile('src/proxy/record/gaps.ts', 'MAX_GAPS'),
+    past: 'the rest is left out',
+    proof: {
+      send: async (size) => {
+        const gaps = new GapRecorder();
+        for (let count = 0; count <= size; count++) gaps.add(count);
+        return `${gaps.chunkCount} chunks`;
+      },
+      at: '262145 chunks',
+      past: '262145 chunks',
+    },
+  },
+  {
+    what: 'the prefix hashes of a request',
+    source: inKey('prefix_hash.max_blocks'),
+    past: 'further blocks are not hashed',
+    proof: testedBy('test/proxy/record/prefix-hashes.test.ts', 'end after the configured number of blocks'),
+  },
+  {
+    what: 'the `tracestate` of a client',
+    source: inFile('otel/span/incoming-context.ts', 'MAX_TRACESTATE_CHARS'),
+    past: 'members of more than 128 characters are left out, then the last ones',
+    proof: testedBy(
+      'test/otel/span/incoming-context.test.ts',
+      'of more than 512 characters loses large members first, then the last ones',
+    ),
+  },
+  {
+    what: 'an event of a stream that is read for the record',
+    source: inKey('limits.event'),
+    past: 'it is relayed unread',
+    proof: testedBy(
+      'test/gateway/responses/streaming.test.ts',
+      'an event longer than limits.event is relayed as it is, unread',
+    ),
+  },
+];

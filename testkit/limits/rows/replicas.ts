@@ -1,0 +1,200 @@
+import { answerJson, startFakeReplica } from '../../fake-replica.ts';
+import { startGateway } from '../../start-gateway.ts';
+import { sendChat } from '../exchange.ts';
+import { inFile, inKey, type Limit, testedBy } from '../limit.ts';
+import type { World } from '../world.ts';
+
+const CHAT = '{"model":"m"}';
+const EMPTY = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n';
+
+/** Lets the replica answer the next request with these bytes. */
+async function answered(world: World, bytes: string): Promise<string> {
+  const { replica } = await world.gateway();
+  replica.answerOnce(({ raw }) => raw(bytes));
+  return await sendChat(world, CHAT);
+}
+
+/** What replicas answer, and what the gateway reads of them. */
+export const REPLICAS: readonly Limit[] = [
+  {
+    what: 'the head of an answer',
+    source: inFile('src/wire/upstream/response-head-reader.ts', 'MAX_HEAD_BYTES'),
+    past: '502 `upstream_failed`',
+    proof: {
+      send: (size, world) => {
+        const head = `${EMPTY}X-Pad: \r\n\r\n`;
+        return answered(world, `${head.replace('X-Pad: ', `X-Pad: ${'x'.repeat(size - head.length)}`)}{}`);
+      },
+      at: '200',
+      past: '502 upstream_failed',
+    },
+  },
+  {
+    what: 'answers with 1xx before the final one',
+    source: inFile('src/wire/upstream/response-head-reader.ts', 'MAX_INFORMATIONAL'),
+    past: '502 `upstream_failed`',
+    proof: {
+      send: (size, world) =>
+        answered(world, `${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(size)}${EMPTY}\r\n{}`),
+      at: '200',
+      past: '502 upstream_failed',
+    },
+  },
+  {
+    what: 'the usage and the timings of an answer',
+    source: inFile('src/json/member-scanner.ts', 'MAX_MEMBER_BYTES'),
+    past: 'they are not recorded',
+    proof: testedBy('test/json/member-scanner.test.ts', 'keeps nothing of a member that is too large'),
+  },
+  {
+    what: 'the choices of an answer in one piece that are read',
+    source: inFile('src/json/member-scanner.ts', 'MAX_ITEMS'),
+    past: 'the rest is not read',
+    proof: testedBy('test/json/member-scanner.test.ts', 'keeps at most 1024 items'),
+  },
+  {
+    what: 'how much of a 400 or 422 is read to see whether the engine refuses `stream_options`, and of a 503 to see whether it loads',
+    source: inFile('src/proxy/attempt/judge-answer.ts', 'HELD_BYTES'),
+    past: 'the answer is relayed',
+    proof: testedBy(
+      'test/gateway/responses/usage.test.ts',
+      'beyond the first 64 KiB of its answer is not understood, and relayed whole',
+    ),
+  },
+  {
+    what: 'the list of models of a replica',
+    source: inFile('src/replicas/control/discovery/model-discovery.ts', 'MAX_LIST_BYTES'),
+    past: 'as if the replica did not answer with a list; its models stay unknown',
+    proof: {
+      send: async (size) => {
+        const list = '{"data":[{"id":"m"}],"pad":""}';
+        const body = list.replace('""}', `"${'x'.repeat(size - list.length)}"}`);
+        await using replica = await startFakeReplica();
+        replica.answerProbes(answerJson(body));
+        await using gateway = await startGateway({
+          replicas: [{ name: 'a', url: replica.url, models: 'auto' }],
+        });
+        await replica.untilProbes(1);
+        for (;;) {
+          const [shown] = await gateway.replicas();
+          if (shown !== undefined && shown.reachability !== 'unknown')
+            return `${shown.reachability} ${shown.models}`;
+        }
+      },
+      at: 'reachable m',
+      past: 'unreachable null',
+    },
+  },
+  {
+    what: 'replicas at one time, with removed ones that finish their requests',
+    source: inFile('src/replicas/shared/shared-state.ts', 'MAX_REPLICAS'),
+    past: 'the start or the reload is refused',
+    proof: {
+      send: async (size) => {
+        const replicas = Array.from({ length: size }, (_, index) => ({
+          ...{ name: `r${index}`, url: `http://127.0.0.1:9/${index}` },
+        }));
+        try {
+          await using gateway = await startGateway({
+            replicas,
+            config: { discovery: { models_interval: '1h' } },
+          });
+          return `started with ${(await gateway.replicas()).length}`;
+        } catch (error) {
+          return error instanceof Error ? error.message : String(error);
+        }
+      },
+      at: 'started with 4096',
+      past: 'replicas: more than 4096 replicas, including removed ones that finish their requests',
+    },
+  },
+  {
+    what: 'ids of stored responses that lead back to their replica',
+    source: inFile('src/replicas/shared/stored-responses.ts', 'MAX_STORED_RESPONSES'),
+    past: 'the one that was used longest ago, of a few, is forgotten: such a request goes to the next replica, and with keys it is 404',
+    proof: testedBy(
+      'test/replicas/shared/stored-responses.test.ts',
+      'new responses replace those that were used longest ago',
+    ),
+  },
+  {
+    what: 'responses in the background that are followed',
+    source: inFile('src/background/background-work.ts', 'MAX_FOLLOWED_RESPONSES'),
+    past: 'a further one is not followed: its record is made at once, and it counts until `limits.background` is over',
+    proof: testedBy(
+      'test/background/background-work.test.ts',
+      'those beyond the bound count until the limit is over',
+    ),
+  },
+  {
+    what: 'their records together, as JSON',
+    source: inFile('src/background/background-work.ts', 'MAX_FOLLOWED_BYTES'),
+    past: 'likewise',
+    proof: testedBy(
+      'test/background/background-work.test.ts',
+      'those beyond the bound count until the limit is over',
+    ),
+  },
+  {
+    what: 'the answer of a replica about one of them',
+    source: inFile('src/background/ask-for-response.ts', 'MAX_ANSWER_BYTES'),
+    past: 'how far the response is counts as not known',
+    proof: testedBy('test/background/ask-for-response.test.ts', 'an answer that is too long says nothing'),
+  },
+  {
+    what: 'how long such a response counts as work of its replica if its end is not seen',
+    source: inKey('limits.background'),
+    unit: 'ms',
+    past: 'it counts no more; its record says `over_limit`',
+    proof: testedBy(
+      'test/gateway/background/background-ends.test.ts',
+      'is over for the drain when it is older than limits.background',
+    ),
+  },
+  {
+    what: 'how long such an id is known after its last use',
+    source: inFile('src/replicas/shared/stored-responses.ts', 'MAX_AGE_SECONDS'),
+    unit: 's',
+    past: 'it is forgotten',
+    proof: testedBy(
+      'test/replicas/shared/stored-responses.test.ts',
+      'a response is forgotten a day after it was last asked for',
+    ),
+  },
+  {
+    what: 'the time to connect to a replica',
+    source: inKey('timeouts.connect'),
+    past: 'the next replica is tried; 502 `no_replica_reachable` after the last',
+    proof: testedBy('test/gateway/replicas/connecting.test.ts', "config: { timeouts: { connect: '50ms' } }"),
+  },
+  {
+    what: 'the time from the request to the head of the answer',
+    source: inKey('timeouts.first_byte'),
+    past: '504 `upstream_timeout`',
+    proof: testedBy('test/gateway/responses/errors.test.ts', "config: { timeouts: { first_byte: '30ms' } }"),
+  },
+  {
+    what: 'the time without a byte of an answer, from the replica or to the client',
+    source: inKey('timeouts.idle'),
+    past: 'the answer breaks off, with an error event in a stream; the client that reads nothing is closed',
+    proof: testedBy('test/gateway/responses/endings.test.ts', "timeouts: { idle: '30ms' }"),
+  },
+  {
+    what: 'the time that a connection to a replica is idle',
+    source: inKey('timeouts.upstream_keep_alive'),
+    past: 'it is closed',
+    proof: testedBy(
+      'test/gateway/replicas/connecting.test.ts',
+      'an idle connection is closed after timeouts.upstream_keep_alive',
+    ),
+  },
+  {
+    what: 'the time that a request waits for a replica below its `max_inflight`',
+    source: inKey('timeouts.queue'),
+    past: '503 `overloaded`',
+    proof: testedBy(
+      'test/gateway/replicas/max-inflight.test.ts',
+      'by timeouts.queue: then it is a 503 with Retry-After, and the record says how long it waited',
+    ),
+  },
+];

@@ -1,0 +1,108 @@
+import type { ReplicaConfig } from '#config';
+import { type PoolSettings, ReplicaPool } from '#replicas';
+import { BackgroundCounts, Drains, ReplicaRegistry } from '#replicas/control';
+import { allocateSharedState, allocateStoredResponses, SharedState, StoredResponses } from '#replicas/shared';
+import { DeadlineClock, SharedReads } from '#wire';
+
+/** Requests that may wait in all pools of a test together. */
+export const QUEUE_CAPACITY = 20;
+
+const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 };
+
+/** The configuration of a replica, by default with the model `m`. Nothing listens at its URL. */
+export function toReplicaConfig(
+  name: string,
+  models: ReplicaConfig['models'] = ['m'],
+  members: Partial<ReplicaConfig> = {},
+): ReplicaConfig {
+  const url = `http://${name}.test:8000/base`;
+  return {
+    name,
+    url,
+    host: name,
+    gpuModel: null,
+    gpuCount: null,
+    maxInflight: null,
+    models,
+    engine: 'auto',
+    ...members,
+  };
+}
+
+/** A registry and the pools of several workers, in one thread and without a network. */
+export interface TestPools {
+  readonly shared: SharedState;
+  readonly registry: ReplicaRegistry;
+  readonly drains: Drains;
+  /** The first worker's pool. */
+  readonly pool: ReplicaPool;
+  /** One per worker. */
+  readonly pools: readonly ReplicaPool[];
+  /** Drains or undrains. */
+  setDrained(name: string, drained: boolean): void;
+  /** Applies the state of the registry to every pool. */
+  publish(): void;
+}
+
+/** `nowMs`: the clock of ramps. */
+export interface PoolOptions {
+  readonly policy?: PoolSettings['policy'];
+  readonly nowMs?: () => number;
+}
+
+/** Creates the pools with these replicas. */
+export function createPools(
+  configs: readonly ReplicaConfig[],
+  workerCount = 1,
+  { policy = 'round_robin', nowMs }: PoolOptions = {},
+): TestPools {
+  const shared = new SharedState(allocateSharedState(workerCount), nowMs);
+  const drains = new Drains({
+    shared,
+    file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
+    barrier: async () => [],
+  });
+  const registry = new ReplicaRegistry({
+    ...{ shared, drains, timeouts: TIMEOUTS },
+    background: new BackgroundCounts(),
+  });
+  registry.configure(configs, '2026-01-01T00:00:00.000Z');
+  const settings = {
+    policy,
+    queueCapacity: QUEUE_CAPACITY,
+    health: {
+      passive: false,
+      active: false,
+      failures: 3,
+      coolDownMs: 10_000,
+      frozenAfterMs: null,
+      peers: null,
+    },
+    timeouts: TIMEOUTS,
+  } as const;
+  const collaborators = {
+    shared,
+    onHealth: () => undefined,
+    clock: new DeadlineClock(500),
+    sharedReads: new SharedReads(),
+    storedResponses: new StoredResponses(allocateStoredResponses()),
+    onDefect: () => undefined,
+  };
+  const first = new ReplicaPool(settings, { ...collaborators, worker: 0 });
+  const others = Array.from(
+    { length: workerCount - 1 },
+    (_, index) => new ReplicaPool(settings, { ...collaborators, worker: index + 1 }),
+  );
+  const pools = [first, ...others];
+  const publish = () => {
+    const snapshot = registry.nextSnapshot();
+    for (const pool of pools) pool.apply(snapshot);
+    registry.noteApplied(snapshot.version);
+  };
+  publish();
+  return {
+    ...{ shared, registry, drains, pool: first, pools, publish },
+    setDrained: (name, drained) =>
+      void drains.set(name, drained, { reason: null, at: '2026-01-01T00:00:00.000Z' }),
+  };
+}

@@ -1,0 +1,133 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+import type { FakeReplica } from '../fake-replica.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
+import { findFreePort } from './free-port.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const TOKEN = 'token-of-a-small-disk';
+/** A process with mounts of its own, which end with it. */
+const UNSHARE = ['--mount', '--map-root-user'];
+const MOUNT = 'mount -t tmpfs -o size=2m,mode=700 tmpfs';
+
+/** Why no process may have mounts of its own here, for `context.skip`; null if it may. */
+export function whyNoOwnDisk(): string | null {
+  const { status } = spawnSync('unshare', [...UNSHARE, 'sh', '-c', `${MOUNT} /tmp`]);
+  return status === 0 ? null : 'nobody may mount a file system here (unshare --mount)';
+}
+
+/** A gateway whose state_dir is a disk of 2 MiB, which only its process has. It serves when this resolves. */
+export interface GatewayOnOwnDisk {
+  readonly url: string;
+  /** Resolves with the exit code. */
+  readonly closed: Promise<number | null>;
+  readonly stderr: Promise<string>;
+  /** The lines of its log on standard output. */
+  readonly log: readonly Readonly<Record<string, unknown>>[];
+  /** A file on the disk. */
+  read(name: string): Promise<string>;
+  /** Takes all the room that is left; `free` gives it back. */
+  fill(): Promise<void>;
+  free(): Promise<void>;
+  remount(mode: 'ro' | 'rw'): void;
+  /** Calls the admin API; resolves with its JSON. */
+  admin(method: 'GET' | 'POST', path: string): Promise<Readonly<Record<string, unknown>>>;
+  /** Sends SIGTERM. */
+  stop(): void;
+}
+
+/** How the gateway starts. */
+export interface OwnDiskOptions {
+  /** Where records go; by default to files on the disk. */
+  readonly collectorUrl?: string;
+  /** Whether the log is the file `log` on the disk. */
+  readonly logsToDisk?: boolean;
+  /** Whether the disk cannot be written from the start. The gateway then may never serve: nothing is waited for. */
+  readonly isReadOnly?: boolean;
+}
+
+/** Starts it. */
+export async function serveOnOwnDisk(
+  replica: Pick<FakeReplica, 'url'>,
+  { collectorUrl, logsToDisk = false, isReadOnly = false }: OwnDiskOptions = {},
+): Promise<GatewayOnOwnDisk> {
+  const folder = await temporaryFolder();
+  const disk = join(folder, 'state');
+  await mkdir(disk);
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
+  const config = {
+    gateway: { listen: `127.0.0.1:${port}`, admin_listen: `127.0.0.1:${adminPort}` },
+    replicas: [{ name: 'a', url: replica.url, models: ['m'], engine: 'openai' }],
+    export: {
+      ...(collectorUrl === undefined ? { to: 'file' } : { endpoint: collectorUrl }),
+      ...{ queue_size: 50, batch_size: 25, interval: '10ms', retry: { initial: '10ms', max: '50ms' } },
+      file: { max_size: '8MiB', max_total: '16MiB' },
+    },
+    metrics: { otlp: false },
+    log: { requests: logsToDisk },
+    shutdown: { flush: '0s' },
+  };
+  const path = join(folder, 'gateway.yaml');
+  await writeFile(path, JSON.stringify(config));
+  const script = [
+    `${MOUNT} ${disk}`,
+    ...(isReadOnly ? [`mount -o remount,ro ${disk}`] : []),
+    `exec "$@" ${logsToDisk ? `> ${disk}/log` : ''}`,
+  ].join(' && ');
+  const command = ['sh', '-c', script, 'sh', process.execPath, MAIN, '-config', path];
+  const child = spawn('unshare', [...UNSHARE, ...command], {
+    env: { ...COMPILE_CACHE, PATH: process.env.PATH, SVC_ADMIN_TOKEN: TOKEN },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const closed = once(child, 'close').then(([code]) => code as number | null);
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
+  const log: Record<string, unknown>[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => log.push(JSON.parse(line)));
+  const url = `http://127.0.0.1:${port}`;
+  const toPath = (name: string) => join(`/proc/${child.pid}/root`, disk, name);
+  const started: GatewayOnOwnDisk = {
+    ...{ url, closed, log, stderr: text(child.stderr) },
+    read: (name) => readFile(toPath(name), 'utf8'),
+    async fill() {
+      // In two steps, so that the last page is taken, too.
+      for (const piece of [Buffer.alloc(2 * 1024 * 1024), Buffer.alloc(4096)]) {
+        await writeFile(toPath('filling'), piece, { flag: 'a' }).catch(() => undefined);
+      }
+    },
+    free: () => unlink(toPath('filling')),
+    remount(mode) {
+      const enter = ['--target', String(child.pid), '--user', '--preserve-credentials', '--mount'];
+      execFileSync('nsenter', [...enter, 'mount', '-o', `remount,${mode}`, disk]);
+    },
+    async admin(method, path) {
+      const headers = { Authorization: `Bearer ${TOKEN}` };
+      const response = await fetch(`http://127.0.0.1:${adminPort}${path}`, { method, headers });
+      return (await response.json()) as Readonly<Record<string, unknown>>;
+    },
+    stop: () => child.kill('SIGTERM'),
+  };
+  if (!isReadOnly) await untilHealthy(url, closed);
+  return started;
+}
+
+async function untilHealthy(url: string, closed: Promise<unknown>): Promise<void> {
+  let hasEnded = false;
+  void closed.then(() => {
+    hasEnded = true;
+  });
+  for (;;) {
+    const response = await fetch(`${url}/healthz`).catch(() => null);
+    await response?.body?.cancel();
+    if (response?.status === 200) return;
+    if (hasEnded) throw new Error('the gateway ended instead of serving');
+  }
+}

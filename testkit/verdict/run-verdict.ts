@@ -1,0 +1,43 @@
+import { type Block, type Judgement, ReplicaComparison } from '#verdict';
+import { type Scenario, simulateSeconds } from './workload.ts';
+
+/** How one simulated rollout ended. */
+export interface SimulatedEnd {
+  readonly kind: Judgement['kind'];
+  readonly wrong: Judgement['wrong'];
+  /** After the ramp. */
+  readonly seconds: number;
+  /** Of the replica. */
+  readonly requests: number;
+}
+
+export interface SimulationSettings {
+  readonly falseAlarm: number;
+  readonly blockS: number;
+  readonly maxSeconds: number;
+  /** Whether the comparison goes on although the replica counts as good, so that a false alarm has more time. */
+  readonly ignoresGood: boolean;
+}
+
+/** Compares one simulated replica with its peers until there is a verdict. */
+export function runVerdict(
+  scenario: Scenario,
+  random: () => number,
+  { falseAlarm, blockS, maxSeconds, ignoresGood }: SimulationSettings,
+): SimulatedEnd {
+  const comparison = new ReplicaComparison('r0', 0);
+  comparison.endRamp(0);
+  let block: Block = { own: [], peers: [] };
+  let seconds = 0;
+  for (const { own, peers } of simulateSeconds(scenario, random)) {
+    seconds++;
+    block = { own: [...block.own, ...own], peers: [...block.peers, ...peers] };
+    if (seconds % blockS !== 0) continue;
+    comparison.addBlock(block);
+    block = { own: [], peers: [] };
+    const { kind, wrong } = comparison.judge({ falseAlarm, sharesPrompts: true });
+    const isOver = kind === 'bad' || (kind === 'good' && !ignoresGood) || seconds >= maxSeconds;
+    if (isOver) return { kind, wrong, seconds, requests: comparison.requests };
+  }
+  throw new Error('a simulation has no end of its own');
+}
