@@ -14,8 +14,8 @@ export interface RecordLedger {
   notQueued(record: Readonly<RequestRecord>, why: NotQueued): void;
   /** Records that were queued were rejected for good. */
   rejected(encodedSpans: readonly Uint8Array[]): void;
-  /** An instance has ended before the gateway. `open`: how many of its requests had begun; `numbered`: modulo 2^32. */
-  instanceEnded(instance: string, counts: { readonly open: number; readonly numbered: number }): void;
+  /** An instance has ended before the gateway. `begun`: how many records it has begun in its life, modulo 2^32. */
+  instanceEnded(instance: string, begun: number): void;
   /** No more records will come. Idempotent. */
   end(): void;
 }
@@ -84,13 +84,13 @@ export class Ledger implements RecordLedger {
     }
   }
 
-  instanceEnded(instance: string, { open, numbered }: { open: number; numbered: number }): void {
+  instanceEnded(instance: string, begun: number): void {
     if (this.#ended.signal.aborted) return;
     const lastSeq = this.#books.get(instance)?.lastSeq ?? 0;
-    const missing = (numbered - lastSeq) >>> 0;
-    if (lastSeq + missing + open === 0) return;
+    const lost = (begun - lastSeq) >>> 0;
+    if (lastSeq + lost === 0) return;
     const book = this.#bookOf(instance);
-    book.lost(missing + open);
+    book.lost(lost);
     this.#close(instance, book);
   }
 

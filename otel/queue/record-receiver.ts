@@ -86,10 +86,9 @@ export class RecordReceiver implements RecordConsumer {
   workerEnded(worker: number): number {
     const { queueState, counters, ledger } = this.#collaborators;
     this.#addUnqueuedCounts();
-    const { open, inTransit, numbered } = queueState.clearWorker(worker);
+    const { begun, lost } = queueState.clearWorker(worker);
     const instance = this.#workerInstances[worker];
-    if (instance !== undefined) ledger.instanceEnded(instance, { open, numbered });
-    const lost = open + inTransit;
+    if (instance !== undefined) ledger.instanceEnded(instance, begun);
     counters.add('recorded', lost);
     counters.add('lost', lost);
     return lost;

@@ -17,26 +17,28 @@ export interface UnqueuedCounts {
   readonly unencodable: number;
 }
 
-/** What was lost with a worker, in records. */
-export interface LostRecords {
-  /** Those of requests that had begun. They have no number yet. */
-  readonly open: number;
-  /** Those that had a place in the queue and did not arrive. */
-  readonly inTransit: number;
-  /** How many records the worker has numbered in its life, modulo 2^32. */
-  readonly numbered: number;
+/** What became of a worker's records, in records. */
+export interface EndedWorker {
+  /** How many the worker has begun in its life, modulo 2^32. */
+  readonly begun: number;
+  /** Those of them that neither arrived nor were counted as dropped or unencodable. */
+  readonly lost: number;
 }
 
-/** The words of one row. */
+/**
+ * The words of one row. A worker may die between any two of its writes: so the worker alone writes `begun` and the
+ * queue's thread alone writes `accounted`, and what is lost is their difference. (With a word that the worker took back
+ * at the end of a request, one that died between two writes was lost twice.)
+ */
 const WORD = {
-  open: 0,
-  reserved: 1,
-  reservedUnits: 2,
-  inTransit: 3,
-  unqueued: 4,
-  dropped: 5,
-  unencodable: 6,
-  numbered: 7,
+  begun: 0,
+  accounted: 1,
+  reserved: 2,
+  reservedUnits: 3,
+  inTransit: 4,
+  unqueued: 5,
+  dropped: 6,
+  unencodable: 7,
 } as const;
 /** 64 bytes: rows share no cache line. */
 const ROW_WORDS = 16;
@@ -89,12 +91,12 @@ export class SharedQueueState {
 
   /** A request that will leave a record has begun in a worker. */
   begin(worker: number): void {
-    this.#add(rowOf(worker), WORD.open, 1);
+    this.#add(rowOf(worker), WORD.begun, 1);
   }
 
-  /** A request of a worker has ended, or leaves no record. */
-  end(worker: number): void {
-    this.#add(rowOf(worker), WORD.open, -1);
+  /** A request that has begun in a worker leaves no record after all. */
+  discard(worker: number): void {
+    this.#add(rowOf(worker), WORD.begun, -1);
   }
 
   /** Reserves capacity for a record that a worker is about to send. False, without a reservation, if the queue is full. */
@@ -116,6 +118,7 @@ export class SharedQueueState {
     this.#change(QUEUE_ROW, bytes, 1);
     this.#change(rowOf(worker), bytes, -1);
     this.#add(rowOf(worker), WORD.inTransit, -1);
+    this.#add(rowOf(worker), WORD.accounted, 1);
   }
 
   /** A record has left the queue. */
@@ -136,18 +139,16 @@ export class SharedQueueState {
     this.#add(rowOf(worker), WORD.unencodable, 1);
   }
 
-  /** A worker has given a record its number. The count wraps at 2^32. */
-  countNumbered(worker: number): void {
-    this.#add(rowOf(worker), WORD.numbered, 1);
-  }
-
   /** Returns what workers have counted since the last call. */
   takeUnqueuedCounts(): UnqueuedCounts {
     let dropped = 0;
     let unencodable = 0;
     for (let row = QUEUE_ROW + 1; row < this.#rowCount; row++) {
-      dropped += this.#takeAll(row, WORD.dropped);
-      unencodable += this.#takeAll(row, WORD.unencodable);
+      const droppedHere = this.#takeAll(row, WORD.dropped);
+      const unencodableHere = this.#takeAll(row, WORD.unencodable);
+      this.#add(row, WORD.accounted, droppedHere + unencodableHere);
+      dropped += droppedHere;
+      unencodable += unencodableHere;
     }
     return { dropped, unencodable };
   }
@@ -166,16 +167,17 @@ export class SharedQueueState {
   }
 
   /**
-   * A worker has ended, and no more of its records will arrive: its reservations are released. Returns which records
-   * are lost.
+   * A worker has ended, no more of its records will arrive, and its unqueued counts were taken: its reservations are
+   * released. Returns what became of its records.
    */
-  clearWorker(worker: number): LostRecords {
+  clearWorker(worker: number): EndedWorker {
     const row = rowOf(worker);
-    const open = this.#takeAll(row, WORD.open);
-    const inTransit = this.#takeAll(row, WORD.inTransit);
-    const numbered = this.#takeAll(row, WORD.numbered);
-    for (const word of [WORD.reserved, WORD.reservedUnits, WORD.unqueued]) this.#takeAll(row, word);
-    return { open, inTransit, numbered };
+    const begun = this.#takeAll(row, WORD.begun) >>> 0;
+    const lost = (begun - this.#takeAll(row, WORD.accounted)) >>> 0;
+    for (const word of [WORD.inTransit, WORD.reserved, WORD.reservedUnits, WORD.unqueued]) {
+      this.#takeAll(row, word);
+    }
+    return { begun, lost };
   }
 
   /** Reserves first and checks afterwards: of two threads that reach the bound, at most one gets the last reservation. */

@@ -67,21 +67,18 @@ export class WorkerRecordSender implements RecordConsumer {
 
   discard(): void {
     const { queueState, worker } = this.#collaborators;
-    queueState.end(worker);
+    queueState.discard(worker);
   }
 
   number(record: RequestRecord): void {
-    const { queueState, worker, instance } = this.#collaborators;
-    record.instance = instance;
+    record.instance = this.#collaborators.instance;
     record.seq = ++this.#lastSeq;
-    queueState.countNumbered(worker);
   }
 
   consume(ended: EndedRecord): void {
     const { queueState, worker } = this.#collaborators;
     const isQueued = this.#reserve(ended.encodedSpan);
     if (isQueued || queueState.beginUnqueued(worker)) this.#gather(ended, isQueued);
-    queueState.end(worker);
   }
 
   /** Sends the records of all requests that have ended. */

@@ -83,11 +83,11 @@ describe('the ledger', () => {
     ]);
   });
 
-  test('ends the instance of a worker that died with what it had numbered and begun', () => {
+  test('ends the instance of a worker that died with what it had begun', () => {
     const { ledger, published, queued } = startLedger();
     queued(1, 'a.1');
-    ledger.instanceEnded('a.1', { open: 2, numbered: 4 });
-    ledger.instanceEnded('a.2', { open: 0, numbered: 0 });
+    ledger.instanceEnded('a.1', 6);
+    ledger.instanceEnded('a.2', 0);
     ledger.end();
     expect(published).toMatchObject([
       { instance: 'a.1', lastSeq: 6, count: 1, lost: [{ first: 2, last: 6 }], isFinal: true },
@@ -214,14 +214,14 @@ describe('the ledger', () => {
     expect(published).toHaveLength(2);
   });
 
-  test('ends an instance at once, and counts what it numbered modulo 2^32', () => {
+  test('ends an instance at once, and counts what it has begun modulo 2^32', () => {
     const { ledger, published, queued } = startLedger();
-    ledger.instanceEnded('a.1', { open: 1, numbered: 1 });
+    ledger.instanceEnded('a.1', 2);
     expect(published).toMatchObject([{ instance: 'a.1', lost: [{ first: 1, last: 2 }], isFinal: true }]);
-    ledger.instanceEnded('a.2', { open: 0, numbered: 3_000_000_000 });
+    ledger.instanceEnded('a.2', 3_000_000_000);
     expect(published[1]).toMatchObject({ lost: [{ first: 1, last: 3_000_000_000 }] });
     queued(2 ** 32 - 1, 'a.3');
-    ledger.instanceEnded('a.3', { open: 0, numbered: 0 });
+    ledger.instanceEnded('a.3', 0);
     expect(published[2]).toMatchObject({ lost: [{ first: 2 ** 32, last: 2 ** 32 }] });
   });
 
@@ -236,7 +236,7 @@ describe('the ledger', () => {
         message: 'ledger closed',
       },
     ]);
-    ledger.instanceEnded('a.1', { open: 1, numbered: 1 });
+    ledger.instanceEnded('a.1', 2);
     queued(2);
     await clock.advance(60_000);
     expect(published).toHaveLength(1);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { NO_LEDGER } from '#otel/ledger';
 import { EventLog } from '#testkit/event-log.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
@@ -23,6 +23,8 @@ interface TestWorker {
   readonly posted: EventLog<PackedRecords>;
 }
 
+afterEach(() => vi.restoreAllMocks());
+
 /** A record whose encoded span is this text. */
 const ended = (text: string, record = LEAST_RECORD): EndedRecord => ({
   record,
@@ -37,6 +39,8 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
   const counters = new ExportCounters();
   const log = createQuietLog();
   const observed: { readonly record: object; readonly text: string | null }[] = [];
+  /** What the ledger is told of workers that have ended. */
+  const begunByEnded: number[] = [];
   const receiver = new RecordReceiver({
     ...{ queueState, queue, counters },
     clock: new VirtualClock(),
@@ -46,7 +50,7 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
     },
     onQueued: () => undefined,
     instance: 'run',
-    ledger: NO_LEDGER,
+    ledger: { ...NO_LEDGER, instanceEnded: (_, begun) => void begunByEnded.push(begun) },
   });
   const startWorker = (worker: number): TestWorker => {
     const posted = new EventLog<PackedRecords>();
@@ -65,7 +69,7 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
     for (const records of workerOf(worker).posted.items.splice(0)) receiver.receive(worker, records);
   };
   return {
-    ...{ receiver, queue, counters, log, observed, deliver, workerOf },
+    ...{ receiver, queue, counters, log, observed, begunByEnded, deliver, workerOf },
     /** A request begins in a worker and ends at once. */
     record(worker: number, text: string, record = LEAST_RECORD) {
       const { sender } = workerOf(worker);
@@ -212,6 +216,66 @@ describe('a worker that dies', () => {
     expect(receiver.stats()).toMatchObject({ recorded: 0, lost: 0 });
   });
 });
+
+/** A worker ends at one of its writes to shared memory, before or after it: V8 ends a thread wherever it calls a function. */
+describe.each(['before', 'after'] as const)('a worker that is killed %s a write of a request', (side) => {
+  const requests = {
+    'that is queued': { end: ended('abc'), capacity: 9 },
+    'that has no place': { end: ended('abc'), capacity: 2 },
+    'that cannot be encoded': { end: { record: LEAST_RECORD, encodedSpan: null }, capacity: 9 },
+  };
+  test.each(Object.entries(requests))('%s counts its record once', (_, { end, capacity }) => {
+    const begunAt = [];
+    for (let write = 1; ; write += 1) {
+      const { receiver, workerOf, record, kill, begunByEnded, flush } = createReceiver({ capacity });
+      for (const text of ['one', 'two']) record(0, text);
+      flush(0);
+      const isKilled = isKilledAt(write, side, () => {
+        const { sender } = workerOf(0);
+        sender.begin();
+        sender.number({ ...end.record });
+        sender.consume(end);
+      });
+      kill(0);
+      if (!isKilled) break;
+      const { recorded, lost, dropped, rejected, queued } = receiver.stats();
+      const begun = begunByEnded[0] ?? 0;
+      begunAt.push(begun);
+      expect({ recorded, queued, gone: lost + dropped + rejected }).toEqual({
+        recorded: begun,
+        queued: 2,
+        gone: begun - 2,
+      });
+    }
+    expect(begunAt[0]).toBe(side === 'before' ? 2 : 3);
+    expect(begunAt.slice(1)).toSatisfy(
+      (all: number[]) => all.length > 0 && all.every((begun) => begun === 3),
+    );
+  });
+});
+
+/** Runs what a worker does, until its write `nth` to shared memory. Returns whether it came to that. */
+function isKilledAt(nth: number, side: 'before' | 'after', run: () => void): boolean {
+  const killed = new Error('killed');
+  const add = Atomics.add;
+  let writes = 0;
+  const spy = vi.spyOn(Atomics, 'add').mockImplementation((...at: Parameters<typeof add>) => {
+    writes += 1;
+    if (writes === nth && side === 'before') throw killed;
+    const before = add(...at);
+    if (writes === nth) throw killed;
+    return before;
+  });
+  try {
+    run();
+    return false;
+  } catch (error) {
+    if (error !== killed) throw error;
+    return true;
+  } finally {
+    spy.mockRestore();
+  }
+}
 
 test('every record is accounted for, whatever happens to requests, workers and the queue', () => {
   const worker = fc.nat(2);
