@@ -7,7 +7,7 @@
  */
 
 export { type Clock, systemClock, waitAtMost } from './clock.ts';
-export { TelemetryError, toErrorCode } from './errors.ts';
+export { TelemetryError, TelemetrySettingError, toErrorCode } from './errors.ts';
 export {
   DIRECTORY_MODE,
   FILE_MODE,

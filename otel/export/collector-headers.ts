@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { parseKeyPairsIntoRecord } from '@opentelemetry/core';
-import { TelemetryError } from '#otel/base';
+import { TelemetrySettingError } from '#otel/base';
 
 /** What is sent. Each signal has its own address and variables. */
 export type Signal = 'traces' | 'metrics';
@@ -21,12 +21,12 @@ type Headers = Readonly<Record<string, string>>;
 export class CollectorHeaders {
   #bySignal: Readonly<Record<Signal, Headers>>;
 
-  /** Throws a TelemetryError for a header that cannot be sent. */
+  /** Throws a TelemetrySettingError for a header that cannot be sent. */
   constructor(texts: HeaderTexts) {
     this.#bySignal = parseTexts(texts);
   }
 
-  /** Checks other headers. Throws a TelemetryError; what it returns uses them from the next call on. */
+  /** Checks other headers. Throws a TelemetrySettingError; what it returns uses them from the next call on. */
   prepare(texts: HeaderTexts): () => void {
     const next = parseTexts(texts);
     return () => {
@@ -53,7 +53,7 @@ function parseTexts({ general, traces, metrics }: HeaderTexts): Readonly<Record<
 }
 
 /**
- * Throws a TelemetryError for a header that node:http refuses: it would fail every call. Its value may be secret, so only
+ * Throws a TelemetrySettingError for a header that node:http refuses: it would fail every call. Its value may be secret, so only
  * its name is in the message.
  */
 export function checkHeaders(headers: Headers): void {
@@ -62,7 +62,9 @@ export function checkHeaders(headers: Headers): void {
       validateHeaderName(name);
       validateHeaderValue(name, value);
     } catch {
-      throw new TelemetryError(`OTEL_EXPORTER_OTLP_HEADERS: the header ${JSON.stringify(name)} is not valid`);
+      throw new TelemetrySettingError(
+        `OTEL_EXPORTER_OTLP_HEADERS: the header ${JSON.stringify(name)} is not valid`,
+      );
     }
   }
 }

@@ -6,7 +6,7 @@ import { createSecureContext } from 'node:tls';
 import { diag } from '@opentelemetry/api';
 import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
-import { TelemetryError, type TelemetryLog } from '#otel/base';
+import { type TelemetryLog, TelemetrySettingError } from '#otel/base';
 import { CollectorHeaders, checkHeaders, NO_HEADER_TEXTS, type Signal } from './collector-headers.ts';
 import { CONTENT_TYPES, DEFAULT_PROTOCOL, isOtlpProtocol, type OtlpProtocol } from './otlp-protocol.ts';
 
@@ -38,7 +38,7 @@ export interface ConfiguredCollector {
  * Reads the OTEL_EXPORTER_OTLP_* variables with the OTLP exporter's own reader (OpenTelemetry specification, "OTLP
  * Exporter Configuration"), except for what is configured. For a value that it cannot use, the reader logs a warning and
  * uses a default. Where that would send records to the wrong place or without a certificate, this throws a
- * TelemetryError instead.
+ * TelemetrySettingError instead.
  */
 export async function readOtlpOptions(
   configured: ConfiguredCollector,
@@ -96,7 +96,9 @@ function checkAddresses(signal: Signal): void {
   for (const variable of variables(signal, 'ENDPOINT')) {
     const address = getStringFromEnv(variable);
     if (address !== undefined && parseHttpUrl(address) === undefined) {
-      throw new TelemetryError(`${variable} is not an http or https URL, such as http://localhost:4318`);
+      throw new TelemetrySettingError(
+        `${variable} is not an http or https URL, such as http://localhost:4318`,
+      );
     }
   }
 }
@@ -116,7 +118,7 @@ function findCorrectedBase(signal: Signal, log: TelemetryLog): string | undefine
 
 function toSignalUrl(endpoint: string, path: string): string {
   const url = parseHttpUrl(endpoint);
-  if (url === undefined) throw new TelemetryError('the export endpoint is not an http or https URL');
+  if (url === undefined) throw new TelemetrySettingError('the export endpoint is not an http or https URL');
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/${path}`;
   return url.href;
 }
@@ -134,7 +136,7 @@ function checkFiles(signal: Signal): void {
       try {
         accessSync(path, constants.R_OK);
       } catch (error) {
-        throw new TelemetryError(`the file that ${variable} names cannot be read`, error);
+        throw new TelemetrySettingError(`the file that ${variable} names cannot be read`, error);
       }
     }
   }
@@ -149,7 +151,7 @@ function checkCertificates(agent: Agent): void {
     for (const certificate of [ca].flat()) if (certificate !== undefined) new X509Certificate(certificate);
     createSecureContext(agent.options);
   } catch (error) {
-    throw new TelemetryError('the certificates or the key for the export cannot be used', error);
+    throw new TelemetrySettingError('the certificates or the key for the export cannot be used', error);
   }
 }
 

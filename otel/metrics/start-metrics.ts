@@ -66,7 +66,7 @@ export interface Metrics {
   shutdown(deadlineMs: number): Promise<void>;
 }
 
-/** Starts counting, and the push if there is one. Throws a TelemetryError for an address that is no URL. */
+/** Starts counting, and the push if there is one. Throws a TelemetrySettingError for an address that is no URL. */
 export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,

@@ -1,6 +1,6 @@
 import process from 'node:process';
 import { getBooleanFromEnv, getStringFromEnv } from '@opentelemetry/core';
-import { TelemetryError, type TelemetryLog } from '#otel/base';
+import { type TelemetryLog, TelemetrySettingError } from '#otel/base';
 
 const CONFIG_FILES = ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'];
 
@@ -8,12 +8,12 @@ const CONFIG_FILES = ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'];
  * Refuses to start with a file of OpenTelemetry's declarative configuration. To ignore it would send records somewhere else
  * than it says.
  *
- * @throws {TelemetryError} if the variable is set
+ * @throws {TelemetrySettingError} if the variable is set
  */
 export function refuseConfigFile(): void {
   const variable = CONFIG_FILES.find((name) => getStringFromEnv(name) !== undefined);
   if (variable === undefined) return;
-  throw new TelemetryError(
+  throw new TelemetrySettingError(
     `${variable} is set, but the gateway does not read OpenTelemetry's declarative configuration: unset it, and use ` +
       'the configuration of the gateway and the OTEL_EXPORTER_OTLP_* variables',
   );

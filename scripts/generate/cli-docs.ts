@@ -19,7 +19,8 @@ command only reads, SVC_OPERATOR_TOKEN for drain, undrain and rollout, SVC_ADMIN
 ([security.md](security.md#who-may-use-the-admin-api)).
 
 Exit codes: 0 done; 1 refused, not reached, something was cut short, or in force but not on disk (\`stored: false\`);
-2 wrong command line or configuration. Tables have colours on a terminal, unless NO_COLOR is set.
+2 wrong command line or configuration, or a file or variable that they need. Tables
+have colours on a terminal, unless NO_COLOR is set.
 `;
 
 /** The text of docs/cli.md. */

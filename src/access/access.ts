@@ -15,7 +15,7 @@ export { type ClientList, readClients } from './clients/read-clients.ts';
 export type { JwtKeys } from './jwt/jwks.ts';
 export { JwksSource } from './jwt/jwks-source.ts';
 export { type JwtAnswer, JwtClients } from './jwt/jwt-clients.ts';
-export { isRemote, JwksError, readJwks, toShownSource } from './jwt/read-jwks.ts';
+export { isRemote, JwksError, readJwks, requireJwks, toShownSource } from './jwt/read-jwks.ts';
 export { createJwtVerifier } from './jwt/verify-jwt.ts';
 export {
   type Admission,

@@ -15,5 +15,5 @@ export { createInTurn, type InTurn } from './in-turn.ts';
 export { itemsOf, memberOf } from './members.ts';
 export { parseJson } from './parse-json.ts';
 export { RepeatedCheck } from './repeated-check.ts';
-export { orStartError, StartError, UnusableFileError } from './start-error.ts';
+export { orStartError, StartError, tryCertificates, UnusableSettingError } from './start-error.ts';
 export { readVersion } from './version.ts';

@@ -9,11 +9,14 @@ export class StartError extends Error {
   }
 }
 
-/** The configuration file, or a file that it names, is missing or cannot be used: exit code 2, as for a wrong key. */
-export class UnusableFileError extends StartError {
+/**
+ * What the operator gave is missing or cannot be used: the configuration file, a file that it or the command line names,
+ * a variable. The exit code is 2, as for a wrong key.
+ */
+export class UnusableSettingError extends StartError {
   constructor(message: string, cause?: unknown) {
     super(message, cause);
-    this.name = 'UnusableFileError';
+    this.name = 'UnusableSettingError';
   }
 }
 
@@ -23,6 +26,24 @@ export async function orStartError<T>(what: string, promise: Promise<T>): Promis
     return await promise;
   } catch (error) {
     throw new StartError(`${what}: ${reasonOf(error)}`, error);
+  }
+}
+
+/** OpenSSL's own messages say little. None of these quotes a file. */
+const PEM_PROBLEMS: Readonly<Record<string, string>> = {
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'the key does not belong to the certificate',
+  ERR_OSSL_PEM_NO_START_LINE: 'this is not PEM',
+  ERR_OSSL_UNSUPPORTED: 'the key is not a private key in PEM',
+  ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED: 'the key is encrypted: give it without a password',
+};
+
+/** Uses certificates and keys by `action`. What it throws becomes an UnusableSettingError. `what` names the files. */
+export function tryCertificates<T>(what: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    const { code = 'unusable', message } = error as NodeJS.ErrnoException;
+    throw new UnusableSettingError(`${what}: ${PEM_PROBLEMS[code] ?? message}`, error);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createCertificateReader, findExpiring, readClients } from '#access';
-import { orStartError, UnusableFileError } from '#base';
+import { UnusableSettingError } from '#base';
 import { printJson } from '#cli/admin-client';
 import {
   COMMANDS,
@@ -10,19 +10,13 @@ import {
   UsageError,
 } from '#cli/arguments';
 import { type Cell, createPaint, toTable } from '#cli/terminal';
-import {
-  type Config,
-  type EnvironmentSecrets,
-  printConfigFile,
-  readEnvironmentSecrets,
-  toConfig,
-} from '#config';
+import { type Config, printConfigFile, readEnvironmentSecrets, toConfig } from '#config';
 import type { ConnectionCheck } from '#gateway';
 import { createLogger } from './serve/log/logger.ts';
 import { toReasonText } from './tables/replica-cells.ts';
 
 /**
- * `gateway check -config FILE`: validates a configuration with the files that it names and the secrets of the environment,
+ * `gateway check -config FILE`: validates a configuration with the files that it names and what the environment has for it,
  * and prints it with all defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns
  * 1 if one cannot be reached.
  */
@@ -35,11 +29,14 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   await readClients(config);
   const { secrets, warnings } = await readEnvironmentSecrets(env);
   for (const warning of warnings) stderr.write(`gateway: warning: ${warning}\n`);
+  const { checkConnections, checkSettings } = await import('#gateway');
+  const log = createLogger({ level: 'warn', format: 'auto' }, stderr, env);
+  await checkSettings(config, secrets.collectorHeaders, log);
   if (!values.connect) {
     stdout.write(printConfigFile(file, fromFiles));
     return 0;
   }
-  const checks = await connectToAll(config, { secrets, stderr, env });
+  const checks = await checkConnections(config, secrets.collectorHeaders);
   const isOk = checks.every((each) => each.isOk);
   if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
   else {
@@ -49,27 +46,17 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
 }
 
 /**
- * Reads the certificates, as the gateway does at its start. Rejects with an UnusableFileError if it could not use them, or if
+ * Reads the certificates, as the gateway does at its start. Rejects with an UnusableSettingError if it could not use them, or if
  * one has expired; warns of those that soon will.
  */
 async function withCertificates(config: Config, stderr: Invocation['stderr']): Promise<Config> {
   const certificates = await createCertificateReader()(config);
   const expiring = findExpiring(config, certificates, Date.now());
   const expired = expiring.find(({ isExpired }) => isExpired);
-  if (expired !== undefined) throw new UnusableFileError(`${expired.where} expired on ${expired.day}`);
+  if (expired !== undefined) throw new UnusableSettingError(`${expired.where} expired on ${expired.day}`);
   for (const { where, day } of expiring) stderr.write(`gateway: warning: ${where} expires on ${day}\n`);
   const { replicas, services } = certificates;
   return { ...config, replicas, services };
-}
-
-async function connectToAll(
-  config: Config,
-  { secrets, stderr, env }: Pick<Invocation, 'stderr' | 'env'> & { readonly secrets: EnvironmentSecrets },
-): Promise<readonly ConnectionCheck[]> {
-  // What the check of a file alone does not need is not loaded for it.
-  const { checkConnections } = await import('#gateway');
-  const log = createLogger({ level: 'warn', format: 'auto' }, stderr, env);
-  return await orStartError('telemetry', checkConnections(config, secrets.collectorHeaders, log));
 }
 
 const HEAD = ['NAME', 'TARGET', 'RESULT', { head: 'TIME', isNumber: true }, 'WHAT TO CHANGE'];

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { StartError } from '#base';
+import { StartError, UnusableSettingError } from '#base';
 import {
   COMMANDS,
   type Invocation,
@@ -144,7 +144,9 @@ async function openSources(paths: readonly string[], { stdin }: Invocation) {
         streams.push(readChunks(stdin, 'standard input'));
         continue;
       }
-      const handle = await openRegularFile(path).catch((error: unknown) => refuse('read', path, error));
+      const handle = await openRegularFile(path).catch((error: unknown) =>
+        refuse('read', path, error, UnusableSettingError),
+      );
       handles.push(handle);
       streams.push(readChunks(handle.createReadStream({ autoClose: false }), path));
     }
@@ -170,9 +172,11 @@ async function openOutput({ output, withSummary, paths }: ExportOptions, { stdou
     return { write: async (text: string) => void stdout.write(text), [Symbol.asyncDispose]: async () => {} };
   }
   if (paths.some((path) => resolve(path) === resolve(output))) {
-    throw new StartError(`cannot write ${output}: it is one of the files to read`);
+    throw new UsageError(`cannot write ${output}: it is one of the files to read`);
   }
-  const handle = await open(output, 'w').catch((error: unknown) => refuse('write', output, error));
+  const handle = await open(output, 'w').catch((error: unknown) =>
+    refuse('write', output, error, UnusableSettingError),
+  );
   return {
     async write(text: string) {
       await handle.appendFile(text).catch((error: unknown) => refuse('write', output, error));
@@ -181,10 +185,11 @@ async function openOutput({ output, withSummary, paths }: ExportOptions, { stdou
   };
 }
 
-function refuse(action: 'read' | 'write', path: string, error: unknown): never {
+/** A file that cannot be opened makes the command line wrong; one that fails later does not. */
+function refuse(action: 'read' | 'write', path: string, error: unknown, Kind = StartError): never {
   const problem =
     error instanceof NotRegularError
       ? error.message
       : toFileProblem(error, 'there is no such file or directory');
-  throw new StartError(`cannot ${action} ${toOneLine(path)}: ${problem}`, error);
+  throw new Kind(`cannot ${action} ${toOneLine(path)}: ${problem}`, error);
 }

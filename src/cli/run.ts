@@ -1,4 +1,4 @@
-import { readVersion, StartError, UnusableFileError } from '#base';
+import { readVersion, StartError, UnusableSettingError } from '#base';
 import {
   type Command,
   type CommandName,
@@ -81,7 +81,7 @@ async function report(error: unknown, name: CommandName | null, { stderr }: Invo
   }
   if (error instanceof StartError) {
     stderr.write(`gateway: ${error.message}\n`);
-    return error instanceof UnusableFileError ? 2 : 1;
+    return error instanceof UnusableSettingError ? 2 : 1;
   }
   const { ConfigError, SecretError } = await import('#config'); // what has thrown them has loaded it already
   if (error instanceof ConfigError) {

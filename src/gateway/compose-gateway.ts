@@ -41,6 +41,7 @@ import { composeFleet } from './composition/compose-fleet.ts';
 import { composeResponseExchange } from './composition/compose-response-exchange.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
 import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
+import { orTelemetryError } from './composition/or-telemetry-error.ts';
 import { createReload } from './reload-config.ts';
 import type { Serving } from './serving/serving.ts';
 import { allocateServingMemory } from './serving/serving-memory.ts';
@@ -126,9 +127,9 @@ export async function composeGateway(
   );
   await orStartError('state_dir', responsesFile.restore());
   const failedTokens = new FailedTokens(log);
-  const collectorHeaders = await orStartError(
+  const collectorHeaders = await orTelemetryError(
     'telemetry',
-    Promise.try(() => new CollectorHeaders(secrets.collectorHeaders)),
+    () => new CollectorHeaders(secrets.collectorHeaders),
   );
   const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
   const clients = withRows(clientList.clients);
@@ -143,9 +144,8 @@ export async function composeGateway(
   const inTurn = createInTurn();
   /** Applies the replicas first, because only they can be refused. */
   const apply = async (next: Config, nextSecrets: EnvironmentSecrets) => {
-    const useHeaders = await orStartError(
-      'telemetry',
-      Promise.try(() => collectorHeaders.prepare(nextSecrets.collectorHeaders)),
+    const useHeaders = await orTelemetryError('telemetry', () =>
+      collectorHeaders.prepare(nextSecrets.collectorHeaders),
     );
     const [read, nextClients, nextKeys] = await Promise.all([
       readCertificates(next),

@@ -6,5 +6,6 @@
  */
 
 export { checkConnections } from './check-connections/check-connections.ts';
+export { checkSettings } from './check-connections/check-settings.ts';
 export type { ConnectionCheck } from './check-connections/connection-check.ts';
 export { createGateway, type Gateway, type ServingGateway } from './create-gateway.ts';

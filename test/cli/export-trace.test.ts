@@ -133,10 +133,10 @@ describe('gateway export-trace', () => {
   });
 
   test.each([
-    [['missing.jsonl'], 1, 'cannot read missing.jsonl: there is no such file or directory'],
-    [[FIXTURES], 1, `cannot read ${FIXTURES}: it is a directory`],
-    [['--output', `${RECORDS}/x`, RECORDS], 1, `cannot write ${RECORDS}/x: a part of its path is a file`],
-    [['--output', RECORDS, RECORDS], 1, `cannot write ${RECORDS}: it is one of the files to read`],
+    [['missing.jsonl'], 2, 'cannot read missing.jsonl: there is no such file or directory'],
+    [[FIXTURES], 2, `cannot read ${FIXTURES}: it is a directory`],
+    [['--output', `${RECORDS}/x`, RECORDS], 2, `cannot write ${RECORDS}/x: a part of its path is a file`],
+    [['--output', RECORDS, RECORDS], 2, `cannot write ${RECORDS}: it is one of the files to read`],
     [[], 2, 'RECORDS.jsonl is missing'],
     [['-', '-'], 2, '- can be given only once'],
     [['--json', RECORDS], 2, '--json needs --summary'],

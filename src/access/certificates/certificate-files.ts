@@ -1,7 +1,7 @@
 import { createPrivateKey, hash, randomBytes, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { UnusableFileError } from '#base';
+import { tryCertificates, UnusableSettingError } from '#base';
 import type { Config, ReplicaConfig, ServiceConfig } from '#config';
 import { checkTlsMaterial, type TlsMaterial } from '#wire';
 
@@ -127,31 +127,14 @@ class Reading {
       return (await text) as P;
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-      throw new UnusableFileError(`${key}: cannot read ${path} (${code})`, error);
+      throw new UnusableSettingError(`${key}: cannot read ${path} (${code})`, error);
     }
   }
 
   /** Checks contents that are used together, unless that was done. `what`: names them in the error. */
   check(what: string, contents: readonly (string | null)[], action: () => void): void {
     const digest = hash('sha256', JSON.stringify(contents));
-    if (!this.#known.has(digest) && !this.usable.has(digest)) tryToUse(what, action);
+    if (!this.#known.has(digest) && !this.usable.has(digest)) tryCertificates(what, action);
     this.usable.add(digest);
-  }
-}
-
-/** OpenSSL's own messages say little, and nothing of the files' content. */
-const MEANINGS: Readonly<Record<string, string>> = {
-  ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'the key does not belong to the certificate',
-  ERR_OSSL_PEM_NO_START_LINE: 'this is not PEM',
-  ERR_OSSL_UNSUPPORTED: 'the key is not a private key in PEM',
-  ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED: 'the key is encrypted: give it without a password',
-};
-
-function tryToUse(what: string, action: () => void): void {
-  try {
-    action();
-  } catch (error) {
-    const { code = 'unusable', message } = error as NodeJS.ErrnoException;
-    throw new UnusableFileError(`${what}: ${MEANINGS[code] ?? message}`, error);
   }
 }

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { UnusableFileError } from '#base';
+import { UnusableSettingError } from '#base';
 import { type ApiClientConfig, type Config, ConfigError, parseClientsFile } from '#config';
 import { OddFileError, readRegularFile } from '#otel/base';
 import { MAX_LIMITED_CLIENTS } from '../limits/client-limit-table.ts';
@@ -37,7 +37,9 @@ export async function readClients({ clients, clientsFile }: ClientSources): Prom
 function toList(clients: ClientList['clients'], sources: ClientList['sources']): ClientList {
   const limitedCount = clients?.filter(({ limits }) => limits !== null).length ?? 0;
   if (limitedCount > MAX_LIMITED_CLIENTS) {
-    throw new UnusableFileError(`clients: ${limitedCount} have limits, but only ${MAX_LIMITED_CLIENTS} can`);
+    throw new UnusableSettingError(
+      `clients: ${limitedCount} have limits, but only ${MAX_LIMITED_CLIENTS} can`,
+    );
   }
   return { clients, sources };
 }
@@ -46,7 +48,7 @@ function toList(clients: ClientList['clients'], sources: ClientList['sources']):
 export async function readVersion(path: string): Promise<string> {
   const stats = await orRefuse(path, stat(path, { bigint: true }));
   // To read a pipe could take forever.
-  if (!stats.isFile()) throw new UnusableFileError(`clients_file: ${path} is not a file`);
+  if (!stats.isFile()) throw new UnusableSettingError(`clients_file: ${path} is not a file`);
   const { dev, ino, size, mtimeNs, ctimeNs } = stats;
   return [path, dev, ino, size, mtimeNs, ctimeNs].join(' ');
 }
@@ -55,13 +57,14 @@ async function orRefuse<T>(path: string, reading: Promise<T>): Promise<T> {
   try {
     return await reading;
   } catch (error) {
-    if (error instanceof ConfigError) throw new UnusableFileError(`clients_file: ${toOneLine(error)}`, error);
+    if (error instanceof ConfigError)
+      throw new UnusableSettingError(`clients_file: ${toOneLine(error)}`, error);
     if (error instanceof OddFileError && error.code === 'too_large') {
-      throw new UnusableFileError(`clients_file: ${path} has more than ${MAX_FILE_BYTES} bytes`, error);
+      throw new UnusableSettingError(`clients_file: ${path} has more than ${MAX_FILE_BYTES} bytes`, error);
     }
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    throw new UnusableFileError(`clients_file: cannot read ${path} (${code})`, error);
+    throw new UnusableSettingError(`clients_file: cannot read ${path} (${code})`, error);
   }
 }
 

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { StartError } from '#base';
 import type { JwtKeys } from './jwks.ts';
-import { isRemote, JwksError, readJwks, toShownSource } from './read-jwks.ts';
+import { isRemote, JwksError, readJwks, requireJwks, toShownSource } from './read-jwks.ts';
 
 /** How often the keys are read again without a reason. A file is local. */
 const INTERVAL_MS = { url: 300_000, file: 10_000 } as const;
@@ -49,7 +48,7 @@ export class JwksSource {
 
   /**
    * Reads the keys of a source for the first time. A server that does not answer leaves them null; for a file that
-   * cannot be used it rejects with a StartError.
+   * cannot be used it rejects with an UnusableSettingError.
    */
   async open(source: string | null): Promise<void> {
     if (source === null) return;
@@ -114,12 +113,7 @@ export class JwksSource {
   }
 
   async #readOrRefuse(source: string): Promise<JwtKeys> {
-    try {
-      return { source, keys: (await readJwks(source)).keys };
-    } catch (error) {
-      if (!(error instanceof JwksError)) throw error;
-      throw new StartError(`jwt.jwks: cannot use ${toShownSource(source)} (${error.message})`, error);
-    }
+    return { source, keys: (await requireJwks(source)).keys };
   }
 
   async #read(): Promise<void> {

@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises';
+import { StartError, UnusableSettingError } from '#base';
 import { type ParsedJwks, parseJwks } from './jwks.ts';
 
 /** Why keys could not be read, as a few words for the operator. */
@@ -36,6 +37,20 @@ export async function readJwks(source: string): Promise<ParsedJwks> {
   if (parsed === null) throw new JwksError('not a JSON Web Key Set');
   if (parsed.keys.length === 0) throw new JwksError('no key that verifies tokens');
   return parsed;
+}
+
+/**
+ * Reads a key set that must be there now. Rejects with an UnusableSettingError for a file, and with a StartError for a
+ * server.
+ */
+export async function requireJwks(source: string): Promise<ParsedJwks> {
+  try {
+    return await readJwks(source);
+  } catch (error) {
+    if (!(error instanceof JwksError)) throw error;
+    const problem = `jwt.jwks: cannot use ${toShownSource(source)} (${error.message})`;
+    throw isRemote(source) ? new StartError(problem, error) : new UnusableSettingError(problem, error);
+  }
 }
 
 async function fetchBytes(url: string): Promise<Buffer> {

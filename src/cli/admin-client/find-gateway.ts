@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { StartError } from '#base';
+import { createSecureContext } from 'node:tls';
+import { tryCertificates, UnusableSettingError } from '#base';
 import {
   findConfigPath,
   type Invocation,
@@ -72,19 +73,20 @@ async function toAddress(
 ): Promise<GatewayAddress> {
   const host = printListenAddress({ ...listen, host: reachable(listen.host) });
   if (tls === undefined) return { baseUrl: `http://${host}`, fetch };
-  const pinned = own.ca === undefined ? trustOnly(await readPem(tls.cert)) : {};
+  const pinned = own.ca === undefined ? await readTrust(tls.cert) : {};
   return { baseUrl: `https://${host}`, fetch: await createFetch({ ...pinned, ...own }) };
 }
 
 /** Reads the certificates that the command line names. */
 async function readOwn({ ca, cert, key }: GatewayOptions): Promise<TlsTrust> {
   if ((cert === undefined) !== (key === undefined)) throw new UsageError('--cert and --key belong together');
-  return {
-    ...(ca === undefined ? {} : { ca: await readPem(ca) }),
-    ...(cert === undefined || key === undefined
-      ? {}
-      : { cert: await readPem(cert), key: await readPem(key) }),
-  };
+  const authority = ca === undefined ? {} : { ca: await readPem(ca) };
+  const own =
+    cert === undefined || key === undefined ? {} : { cert: await readPem(cert), key: await readPem(key) };
+  // Otherwise each would look like a gateway that cannot be reached. createSecureContext ignores an authority that is none.
+  if (authority.ca !== undefined) tryCertificates(`--ca ${ca}`, () => new X509Certificate(authority.ca));
+  tryCertificates(`--cert ${cert} and --key ${key}`, () => createSecureContext(own));
+  return { ...authority, ...own };
 }
 
 /** A listener on all addresses is reached over the loopback address. */
@@ -102,6 +104,11 @@ interface TlsTrust {
     host: string,
     peer: { readonly fingerprint256: string },
   ) => Error | undefined;
+}
+
+async function readTrust(path: string): Promise<TlsTrust> {
+  const cert = await readPem(path);
+  return tryCertificates(path, () => trustOnly(cert));
 }
 
 /** Trusts the certificate of the configuration file, whatever name it is for and whoever signed it, and no other. */
@@ -127,6 +134,6 @@ async function readPem(path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch (error) {
     const { code = 'unreadable' } = error as NodeJS.ErrnoException;
-    throw new StartError(`cannot read ${path} (${code})`, error);
+    throw new UnusableSettingError(`cannot read ${path} (${code})`, error);
   }
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { UnusableFileError } from '#base';
+import { UnusableSettingError } from '#base';
 import type { ConfigFile, LoadedConfigFile } from '#config';
 import { type Invocation, UsageError } from './command.ts';
 
@@ -25,7 +25,10 @@ export async function readConfigFile(path: string, env: Invocation['env']): Prom
 export async function loadConfigFile(path: string, env: Invocation['env']): Promise<LoadedConfigFile> {
   const { loadConfigText, toFileProblem } = await import('#config'); // help and version start without it
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UnusableFileError(`cannot read the configuration file ${path}: ${toFileProblem(error)}`, error);
+    throw new UnusableSettingError(
+      `cannot read the configuration file ${path}: ${toFileProblem(error)}`,
+      error,
+    );
   });
   return await loadConfigText(text, { path, env });
 }

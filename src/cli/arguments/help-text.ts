@@ -18,7 +18,7 @@ const ENVIRONMENT = `Environment:
                       a file that holds what OTEL_EXPORTER_OTLP_HEADERS would: credentials for the collector
   OTEL_*              OTLP address, headers, TLS and resource, as OpenTelemetry specifies them
 
-Exit codes: 0 success; 1 failure, or something was cut short; 2 wrong command line or configuration.
+Exit codes: 0 success; 1 failure, or something was cut short; 2 wrong command line, configuration, or file that they name.
 `;
 
 /** The help of the whole program: all commands by group. */

@@ -205,7 +205,7 @@ export const OPERATOR_COMMANDS = {
     summary: 'read the configuration file and the files of the tokens again',
     details: [
       'No request is cut. It prints what has changed, and which keys need a restart. If the file has mistakes, it prints ' +
-        'them all, nothing changes, and the exit code is 1.',
+        'them all, nothing changes, and the exit code is 2.',
     ],
     options: ADMIN_OPTIONS,
     examples: [

@@ -4,7 +4,7 @@ import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
 import { toOneLine } from '#cli/terminal';
 
 /**
- * `gateway reload`: makes a running gateway read its configuration again, and prints what has changed. Returns 1 if the
+ * `gateway reload`: makes a running gateway read its configuration again, and prints what has changed. Returns 2 if the
  * gateway refuses the file; its problems are printed on standard error, one per line.
  */
 export async function reload({ args, env, stdout, stderr }: Invocation): Promise<number> {
@@ -17,7 +17,7 @@ export async function reload({ args, env, stdout, stderr }: Invocation): Promise
     if (!(error instanceof RefusedError) || error.code !== 'invalid_config') throw error;
     const problems = error.reason.split('\n').map((problem) => `  ${toOneLine(problem)}\n`);
     stderr.write(`gateway: the configuration was refused: nothing has changed\n${problems.join('')}`);
-    return 1;
+    return 2;
   }
   if (values.json) printJson(stdout, answer);
   else stdout.write(toReloadText(answer));

@@ -1,5 +1,4 @@
 import type { Config } from '#config';
-import type { TelemetryLog } from '#otel/base';
 import type { HeaderTexts } from '#otel/export';
 import { checkReplicas } from '#replicas/control';
 import { checkCollector } from './check-collector.ts';
@@ -10,17 +9,15 @@ import type { ConnectionCheck } from './connection-check.ts';
 /**
  * Tries every server that the configuration names, all at once: GET /v1/models to each replica, an empty export to the
  * collector, PING to Redis, a reading of the keys of JWTs. Each try ends within a few seconds. Returns the results in
- * the order of the file, and rejects only if telemetry cannot start with these settings. `log` gets warnings about
- * OTEL_* variables.
+ * the order of the file. What `checkSettings` accepts is expected here.
  */
 export async function checkConnections(
   config: Config,
   collectorHeaders: HeaderTexts,
-  log: TelemetryLog,
 ): Promise<readonly ConnectionCheck[]> {
   const [replicas, collector, redis, jwks] = await Promise.all([
     checkReplicas(config),
-    checkCollector(config, collectorHeaders, log),
+    checkCollector(config, collectorHeaders),
     config.fleet === null ? null : checkRedis(config.fleet.url),
     config.jwt === null ? null : checkJwks(config.jwt.jwks),
   ]);

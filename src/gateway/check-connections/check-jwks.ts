@@ -1,7 +1,7 @@
-import { isRemote, JwksError, readJwks, toShownSource } from '#access';
+import { JwksError, readJwks, toShownSource } from '#access';
 import { type ConnectionCheck, runCheck } from './connection-check.ts';
 
-/** Reads the keys of tokens, as the gateway does. `source`: a URL, or a path. */
+/** Reads the keys of tokens, as the gateway does. `source`: a URL, or a path that `checkSettings` has read. */
 export function checkJwks(source: string): Promise<ConnectionCheck> {
   const target = toShownSource(source);
   return runCheck('jwks', 'jwt.jwks', async () => {
@@ -15,9 +15,8 @@ export function checkJwks(source: string): Promise<ConnectionCheck> {
       };
     } catch (error) {
       if (!(error instanceof JwksError)) throw error;
-      const advice = isRemote(source)
-        ? 'it must answer with a JSON Web Key Set: see jwks_uri in /.well-known/openid-configuration of the issuer'
-        : 'it must be a JSON Web Key Set';
+      const advice =
+        'it must answer with a JSON Web Key Set: see jwks_uri in /.well-known/openid-configuration of the issuer';
       return { target, isOk: false, result: error.message, advice };
     }
   });

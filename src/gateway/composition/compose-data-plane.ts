@@ -24,6 +24,7 @@ import type { GatewayCollaborators } from './gateway-collaborators.ts';
 import { KnownModels } from './known-models.ts';
 import { createPeerObserver } from './observe-peers.ts';
 import { createRecordObserver, type EndedObserver } from './observe-record.ts';
+import { orTelemetryError } from './or-telemetry-error.ts';
 
 /** What serves clients, and what becomes of the records. */
 export interface DataPlane {
@@ -88,8 +89,7 @@ export async function composeDataPlane(
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
 
   const recentRecords = new RecentRecords(RECENT_RECORDS);
-  const telemetry = await orStartError(
-    'telemetry',
+  const telemetry = await orTelemetryError('telemetry', () =>
     startTelemetry(toTelemetrySettings(config), {
       ...{ log, version, collectorHeaders },
       onRecord(ended) {
@@ -109,8 +109,7 @@ export async function composeDataPlane(
     workerEnds.ended += 1;
     if (end === 'hung') workerEnds.hung += 1;
   };
-  const metrics = await orStartError(
-    'metrics',
+  const metrics = await orTelemetryError('metrics', () =>
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (name) => knownModels.has(name),
       replicas: () => registry.replicas.map((replica) => toReplicaState(replica, replicas)),

@@ -26,14 +26,14 @@ describe('gateway reload', () => {
     expect(JSON.parse(stdout)).toEqual(body);
   });
 
-  it('prints every problem of a file that is refused, and exits with 1', async () => {
+  it('prints every problem of a file that is refused, and exits with 2', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [replica] });
     const reload = () => invoke(['reload', '--admin', gateway.adminUrl], { SVC_ADMIN_TOKEN: ADMIN_TOKEN });
     expect(await reload()).toEqual({ exitCode: 0, stdout: 'reloaded: nothing has changed\n', stderr: '' });
     gateway.writeConfig('replicas: []\ncolour: red\n');
     const { exitCode, stdout, stderr } = await reload();
-    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
     expect(stderr.trimEnd().split('\n')).toEqual([
       'gateway: the configuration was refused: nothing has changed',
       expect.stringMatching(/^ {2}line 1: replicas: /),

@@ -1,0 +1,29 @@
+import { isRemote, requireJwks } from '#access';
+import type { Config } from '#config';
+import { openExporter } from '#otel';
+import type { TelemetryLog } from '#otel/base';
+import { CollectorHeaders, type HeaderTexts } from '#otel/export';
+import { encodeResourceSpans } from '#otel/record';
+import { createResource } from '#otel/resource';
+import { orTelemetryError } from '../composition/or-telemetry-error.ts';
+import { toTelemetrySettings } from '../serving/settings.ts';
+
+/**
+ * Reads what a gateway with this configuration would read at its start, without touching `state_dir` or calling a server:
+ * a file of keys of tokens, and the variables, headers and certificates of the export. Rejects with an
+ * UnusableSettingError for what cannot be used. `log` gets warnings about OTEL_* variables.
+ */
+export async function checkSettings(
+  { jwt, ...config }: Config,
+  headers: HeaderTexts,
+  log: TelemetryLog,
+): Promise<void> {
+  if (jwt !== null && !isRemote(jwt.jwks)) await requireJwks(jwt.jwks);
+  await orTelemetryError('telemetry', async () => {
+    const collectorHeaders = new CollectorHeaders(headers);
+    const { exporter: settings } = toTelemetrySettings({ ...config, jwt });
+    if (settings.to === 'file') return;
+    const resource = encodeResourceSpans(createResource({}));
+    (await openExporter(settings, resource, { log, collectorHeaders })).close();
+  });
+}
