@@ -47,6 +47,8 @@ export class Exchange {
   admission: Admission | null = null;
   /** What the client calls the model, once that is known and something was looked for. */
   modelName: string | null = null;
+  /** The name in the body for which the request is refused; null: it is not. */
+  refusedName: RefusedName | null = null;
   /** Its index in `InFlight`, which alone writes it. */
   inFlightIndex = -1;
   readonly #toErrorBody: ToErrorBody;
@@ -136,17 +138,17 @@ export class Exchange {
   }
 
   /**
-   * Answers with an error of the gateway. If a response has begun, destroys the connection. `name`: for which member the
-   * request is refused, if for one. `moreLines`: further field lines of the answer.
+   * Answers with an error of the gateway. If a response has begun, destroys the connection. `moreLines`: further field
+   * lines of the answer.
    */
-  fail(code: FailureCode, name: RefusedName | null = null, moreLines = ''): void {
+  fail(code: FailureCode, moreLines = ''): void {
     if (this.isFinished) return;
     this.note(code, this.http.isAnswered);
     if (this.http.isAnswered) {
       this.http.destroy();
       return;
     }
-    const { admission, modelName } = this;
+    const { admission, modelName, refusedName: name } = this;
     const ownLines = `X-Request-Id: ${this.requestId}\r\n${fieldLinesOf(code)}${moreLines}`;
     const fieldLines = ownLines + (admission?.fieldLines() ?? '');
     const json = this.#toErrorBody(code, { refusal: admission?.refusal ?? null, modelName, name });
@@ -155,8 +157,8 @@ export class Exchange {
 
   /** Answers for a thrown error: with a Failure's code, or `upstream_failed` for any other error. */
   failWith(error: unknown): void {
-    if (error instanceof AmbiguousMember) this.fail(error.code, error.refused);
-    else this.fail(error instanceof Failure ? error.code : 'upstream_failed');
+    if (error instanceof AmbiguousMember) this.refusedName = error.refused;
+    this.fail(error instanceof Failure ? error.code : 'upstream_failed');
   }
 
   /** Ends the exchange because the time of a shutdown is up: with 503, an error event, or a broken connection. */

@@ -158,7 +158,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   function answerUnknown(http: HttpExchange, path: string, settings: ProxySettings): void {
     const { message, allow } = describeUnknown(http.head.method, path, settings);
     const exchange = begin(http, (code) => toFailureJson(code, { message }));
-    exchange.fail('not_found', null, allow === null ? '' : `Allow: ${allow}\r\n`);
+    exchange.fail('not_found', allow === null ? '' : `Allow: ${allow}\r\n`);
   }
 
   /** Begins a request that leaves no record. */

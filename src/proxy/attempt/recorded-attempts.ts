@@ -13,7 +13,7 @@ import { ownerOf, toResponseReader } from '../request/response-owner.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { AttemptObserver, AttemptRequest } from './attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from './forward.ts';
-import { admitToReplica, type RecordedRequest, ReportedAttempts } from './reported-attempts.ts';
+import { admitToReplica, isRestricted, type RecordedRequest, ReportedAttempts } from './reported-attempts.ts';
 
 /** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
 const KEPT_BYTES = 16 * 1024;
@@ -50,7 +50,7 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     const facts = withModel(inspected.facts, request.endpoint, pool);
     const { exchange, client } = request;
     const readers = {
-      isRestricted: exchange.admission !== null || (client !== null && client.models !== null),
+      isRestricted: isRestricted(exchange, client),
       mayFoldCase: facts.model !== null && pool.mayFoldCase(facts.model),
     };
     // A request with limits counts tokens, and so is restricted.

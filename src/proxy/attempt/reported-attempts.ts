@@ -69,6 +69,11 @@ export abstract class ReportedAttempts {
   }
 }
 
+/** Whether the client of a request may use only some models, or only so much. */
+export function isRestricted({ admission }: Pick<Exchange, 'admission'>, client: ApiClient | null): boolean {
+  return admission !== null || (client !== null && client.models !== null);
+}
+
 /**
  * Lets a request with a known body go on to a replica.
  *

@@ -41,6 +41,7 @@ export class FormAttempts extends ReportedAttempts implements Attempts, AttemptO
 
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     const { exchange, endpoint, recording } = this.request;
+    this.#form.sendTo(replica);
     recording.startAttempt(replica.config);
     const body = this.#form.heldWhole;
     return {

@@ -1,8 +1,9 @@
 import type { HttpExchange, RequestBodySink, SharedLimit } from '#wire';
 import type { UploadSink, UploadSource } from '../attempt/upload.ts';
 import type { Abandonable, Exchange } from '../exchange.ts';
-import { Failure, type FailureCode } from '../failure.ts';
+import { AmbiguousMember, Failure, type FailureCode } from '../failure.ts';
 import { replaceInChunks } from '../request/edits/body-edits.ts';
+import { findRefusedName, type Readers, type RefusedName } from '../request/inspection/member-names.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../request/model-aliases.ts';
 import { ChunkList, type ReadBodySettings } from '../request/read-body.ts';
 import { FormReader, FormSyntaxError } from './form-reader.ts';
@@ -14,6 +15,10 @@ export interface FormBodySettings extends ReadBodySettings {
   /** The model of a form that has not named one yet; null: the form must name it before it can be sent. */
   readonly onlyModel: string | null;
   readonly aliases: ModelAliases;
+  /** Whether its client may use only some models, or only so much. */
+  readonly isRestricted: boolean;
+  /** Whether a replica of a model could take a name in another case for its own. */
+  readonly mayFoldCase: (model: string) => boolean;
 }
 
 /** How much is held while the request waits for a replica: a connection that is not read does not show that it closes. */
@@ -25,6 +30,7 @@ const WAITING_BYTES = 64 * 1024;
  * replica gets all of it.
  */
 export class FormBody implements RequestBodySink, UploadSource, Abandonable {
+  readonly #exchange: Exchange;
   readonly #http: HttpExchange;
   readonly #settings: FormBodySettings;
   readonly #budget: SharedLimit;
@@ -39,13 +45,16 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
   #isComplete = false;
   #failure: FailureCode | null = null;
   #model: string | null = null;
+  /** Whether the replica that the form was sent to could take a name in another case for its own. */
+  #isFolded = false;
   /** What the form calls its model. */
   #name: string | null = null;
   #alias: UsedAlias | null = null;
   #onRoutable: (() => void) | null = null;
 
   /** @throws {Failure} `unsupported_encoding`, `request_too_large` or `invalid_form`, before a byte is read */
-  constructor({ http, head }: Exchange, settings: FormBodySettings) {
+  constructor(exchange: Exchange, settings: FormBodySettings) {
+    const { http, head } = exchange;
     const { fields, framing } = head;
     const encoding = fields.get('content-encoding');
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
@@ -55,6 +64,7 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
       throw new Failure('request_too_large');
     const boundary = parseBoundary(fields.get('content-type'));
     if (boundary === null) throw new Failure('invalid_form');
+    this.#exchange = exchange;
     this.#http = http;
     this.#settings = settings;
     this.#budget = settings.budget;
@@ -133,6 +143,16 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
     else this.#fail(this.#isPaused ? 'upstream_timeout' : 'request_timeout');
   }
 
+  /**
+   * The form goes to a replica. Throws an AmbiguousMember if that is not possible: the replica may have come, or become
+   * another engine, since its field came.
+   */
+  sendTo({ mayFoldCase }: Pick<Readers, 'mayFoldCase'>): void {
+    this.#isFolded ||= mayFoldCase;
+    const refused = this.#findRefused();
+    if (refused !== null) throw new AmbiguousMember(refused);
+  }
+
   /** Passes what is held to the sink, and everything that comes from now on. */
   readBody(sink: UploadSink): void {
     const held = this.#held.items;
@@ -179,6 +199,10 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
       this.#fail('invalid_form');
       return false;
     }
+    return this.#readName() && this.#checkFields();
+  }
+
+  #readName(): boolean {
     const name = this.#reader.model;
     if (name === null || name === this.#name) return true;
     this.#name = name;
@@ -187,6 +211,22 @@ export class FormBody implements RequestBodySink, UploadSource, Abandonable {
     this.#model = model;
     if (name !== model) this.#alias = { name, span: this.#reader.modelSpan };
     return true;
+  }
+
+  #checkFields(): boolean {
+    const refused = this.#findRefused();
+    if (refused === null) return true;
+    this.#exchange.refusedName = refused;
+    this.#fail('ambiguous_member');
+    return false;
+  }
+
+  #findRefused(): RefusedName | null {
+    const { lookalike } = this.#reader;
+    if (lookalike === null) return null;
+    const { isRestricted, mayFoldCase } = this.#settings;
+    const isFolded = this.#isFolded || (this.#model !== null && mayFoldCase(this.#model));
+    return findRefusedName({ lookalike, repeated: null }, { isRestricted, mayFoldCase: isFolded });
   }
 
   /** The form was sent for the only model before it named one. Returns false if it has failed. */

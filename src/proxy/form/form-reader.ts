@@ -1,5 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import type { Span } from '#json';
+import { lookalikeOf } from '../request/inspection/member-names.ts';
 import { type PartHead, parsePartHead } from './part-head.ts';
 
 /** The bytes are not a form that every parser reads in the same way. The message says why, and quotes nothing. */
@@ -20,6 +21,9 @@ const MAX_MODEL_BYTES = 4 * 1024;
 const CR_LF = Buffer.from('\r\n');
 const HEAD_END = Buffer.from('\r\n\r\n');
 const LAST = Buffer.from('--');
+
+/** The fields that say something here, beside the content of files. */
+const READ_FIELDS = ['model', 'prompt', '_charset_'];
 
 /** What the next bytes are. */
 type State = 'first_delimiter' | 'after_delimiter' | 'head' | 'content' | 'last_line_end' | 'end';
@@ -51,6 +55,7 @@ export class FormReader {
   #modelStart = 0;
   #modelEnd = 0;
   #promptChars: number | undefined;
+  #lookalike: string | null = null;
 
   constructor(boundary: string) {
     this.#firstDelimiter = Buffer.from(`--${boundary}`, 'latin1');
@@ -70,6 +75,14 @@ export class FormReader {
   /** Unicode code points of the parts `prompt` so far; undefined without such a part. */
   get promptChars(): number | undefined {
     return this.#promptChars;
+  }
+
+  /**
+   * A field of those that are read here, if another one so far differs from it only in case: engines that do not tell
+   * upper case from lower case could read that one. Null: there is none.
+   */
+  get lookalike(): string | null {
+    return this.#lookalike;
   }
 
   /** Takes the next bytes. Keeps no reference to them. Throws a FormSyntaxError. */
@@ -198,6 +211,9 @@ export class FormReader {
     if (name === '_charset_') throw new FormSyntaxError('the form names a charset');
     this.#isAsciiPart = isAscii;
     this.#part = name === 'model' || name === 'prompt' ? name : 'other';
+    // Names are in UTF-8 (RFC 7578 5.1), whatever the head was read in.
+    if (this.#part === 'other')
+      this.#lookalike ??= lookalikeOf(Buffer.from(name, 'latin1').toString(), READ_FIELDS);
     if (name === 'prompt') this.#promptChars ??= 0;
     if (name !== 'model') return;
     // Engines differ in which one they take, the first or the last.

@@ -1,5 +1,5 @@
 import { forward } from '../attempt/forward.ts';
-import type { RecordedRequest } from '../attempt/reported-attempts.ts';
+import { isRestricted, type RecordedRequest } from '../attempt/reported-attempts.ts';
 import { failExchange } from '../defect.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import { FormAttempts } from './form-attempts.ts';
@@ -22,6 +22,8 @@ export async function handleForm(
       // A client that may not use every model must name one first: later, the replica would have it already.
       onlyModel: client?.models ? null : tools.pool.onlyModel,
       aliases: settings.aliases,
+      isRestricted: isRestricted(exchange, client),
+      mayFoldCase: (model) => tools.pool.mayFoldCase(model),
     });
     recording.noteForm(form);
     await form.untilRoutable(exchange);
