@@ -5,6 +5,9 @@ const count = () => z.int().min(0);
 const sourceState = z.enum(SOURCE_STATES);
 const errorCode = z.string().max(64).nullable();
 
+const ERROR_CAUSE =
+  'The code of its cause, such as ECONNREFUSED or ERR_TLS_CERT_ALTNAME_INVALID; null if there is none.';
+
 const readinessGateSchema = z
   .object({
     condition: z.string().describe('The condition that a pod gets once it has answered the gateway.'),
@@ -13,6 +16,7 @@ const readinessGateSchema = z
     ),
     since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
     error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
+    error_cause: errorCode.describe(ERROR_CAUSE),
     confirmed: count().describe('Pods that got the condition from this gateway since the gate was opened.'),
     waiting: count().describe('Pods that are not ready and have not got it.'),
     waiting_pods: z
@@ -38,6 +42,7 @@ export const sourceSchema = z
     ),
     since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
     error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
+    error_cause: errorCode.describe(ERROR_CAUSE),
     readiness_gate: readinessGateSchema
       .nullable()
       .describe('The gate for the pods of a source with `readiness_gate`; otherwise null.'),
@@ -47,16 +52,22 @@ export const sourceSchema = z
 /** Converts a source to the shape of `sourceSchema`. */
 export function toSourceJson({
   errorCode: error_code,
+  errorCause: error_cause,
   readinessGate: gate,
   ...rest
 }: SourceState): z.output<typeof sourceSchema> {
-  return { ...rest, error_code, readiness_gate: gate === null ? null : toReadinessGateJson(gate) };
+  return {
+    ...rest,
+    error_code,
+    error_cause,
+    readiness_gate: gate === null ? null : toReadinessGateJson(gate),
+  };
 }
 
 function toReadinessGateJson(gate: ReadinessGateState): z.output<typeof readinessGateSchema> {
-  const { condition, state, since, errorCode: error_code, confirmedCount, waitingCount, waiting } = gate;
+  const { condition, state, since, errorCode, errorCause, confirmedCount, waitingCount, waiting } = gate;
   return {
-    ...{ condition, state, since, error_code },
+    ...{ condition, state, since, error_code: errorCode, error_cause: errorCause },
     ...{ confirmed: confirmedCount, waiting: waitingCount, waiting_pods: waiting },
   };
 }

@@ -98,7 +98,9 @@ function toFailureLines(
   consequence: string,
 ): readonly string[] {
   if (memberOf(failing, 'state') !== 'failing') return [];
-  return [`${what} fails ${ageOf(failing)} (${memberOf(failing, 'error_code')}), so ${consequence}`];
+  const cause = memberOf(failing, 'error_cause');
+  const why = [memberOf(failing, 'error_code'), ...(typeof cause === 'string' ? [cause] : [])].join(', ');
+  return [`${what} fails ${ageOf(failing)} (${why}), so ${consequence}`];
 }
 
 function toWaitingLines(gate: unknown, ageOf: (item: unknown) => string): readonly string[] {

@@ -174,6 +174,7 @@ describe('gateway replicas', () => {
         { ...failing, name: 'new', state: 'unknown', since: null, error_code: null },
         failing,
         { ...failing, name: '\u001b[2Jx\ny', kind: 'dns', error_code: 'ENOTFOUND' },
+        { ...failing, name: 'cert', error_cause: 'ERR_TLS_CERT_ALTNAME_INVALID' },
       ],
     };
     const { url } = await startAdmin(() => ({ body }));
@@ -181,6 +182,7 @@ describe('gateway replicas', () => {
     expect(stdout.split('\n').slice(REPLICAS.replicas.length + 1)).toEqual([
       'vllm: kubernetes fails 4m (unreachable), so its replicas may be out of date',
       ' [2Jx y: dns fails 4m (ENOTFOUND), so its replicas may be out of date',
+      'cert: kubernetes fails 4m (unreachable, ERR_TLS_CERT_ALTNAME_INVALID), so its replicas may be out of date',
       '',
     ]);
     const { stdout: json } = await invoke(['replicas', '--json', '--admin', url], TOKEN);

@@ -100,7 +100,7 @@ test('the admin API and the metrics say that the API server is away, since when 
       'gateway_discovery_source',
     );
   const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String), readiness_gate: null };
-  const ok = [{ ...source, state: 'ok', error_code: null }];
+  const ok = [{ ...source, state: 'ok', error_code: null, error_cause: null }];
   const [before] = await sourcesIn('/admin/replicas');
   expect([before]).toEqual(ok);
   expect(await up()).toEqual({ vllm: 1 });
@@ -111,7 +111,10 @@ test('the admin API and the metrics say that the API server is away, since when 
   await gateway.untilLogged('service not watched');
   const [failing] = await sourcesIn('/admin/replicas');
   expect([failing]).toEqual([
-    { ...source, state: 'failing', error_code: expect.stringMatching(/^(cut|unreachable)$/) },
+    {
+      ...{ ...source, state: 'failing', error_code: expect.stringMatching(/^(cut|unreachable)$/) },
+      error_cause: expect.stringMatching(/^[A-Z_]+$/),
+    },
   ]);
   expect(Date.parse(failing?.since ?? '')).toBeGreaterThanOrEqual(Date.parse(before?.since ?? ''));
   expect(await sourcesIn('/admin/overview')).toMatchObject([{ name: 'vllm', state: 'failing' }]);
@@ -132,8 +135,8 @@ test('a source that has not answered yet is unknown, and has no metric', async (
   const { sources } = (await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown };
   expect(sources).toEqual([
     {
-      ...{ name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null, error_code: null },
-      readiness_gate: null,
+      ...{ name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null },
+      ...{ error_code: null, error_cause: null, readiness_gate: null },
     },
   ]);
   expect(await (await gateway.admin('/metrics')).text()).not.toContain('gateway_discovery_up');
@@ -196,9 +199,12 @@ test('an API server that another authority has signed gets no token', async () =
   await writeFile(join(directory, 'token'), 'secret-token');
   const source = { token_file: join(directory, 'token'), ca_file: wrong.certPath };
   await using gateway = await startWith(api, source);
-  expect(await gateway.untilLogged('service not watched')).toMatch(
-    /"error_code":"unreachable","cause":"[A-Z_]+"/,
-  );
+  const line = await gateway.untilLogged('service not watched');
+  expect(line).toMatch(/"error_code":"unreachable","cause":"[A-Z_]+"/);
+  const { sources } = (await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown };
+  expect(sources).toMatchObject([
+    { state: 'failing', error_code: 'unreachable', error_cause: JSON.parse(line).cause },
+  ]);
   expect(api.calls).toEqual([]);
   expect(gateway.logLines.join('')).not.toContain('secret-token');
 });

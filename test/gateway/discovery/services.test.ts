@@ -106,7 +106,10 @@ test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]
     await resolver.untilHeard();
     expect(await turnsOf(gateway, 1)).toEqual(['vllm-127.0.0.1']);
     expect(gateway.logLines.filter((line) => line.includes('name not resolved'))).toHaveLength(1);
-    const source = { name: 'vllm', kind: 'dns', since: expect.any(String), readiness_gate: null };
+    const source = {
+      ...{ name: 'vllm', kind: 'dns', since: expect.any(String) },
+      ...{ error_cause: null, readiness_gate: null },
+    };
     expect(await sourcesOf(gateway)).toEqual([{ ...source, state: 'failing', error_code: code }]);
     const metrics = await (await gateway.admin('/metrics')).text();
     expect(metrics).toMatch(/^gateway_discovery_up\{.*gateway_discovery_kind="dns".*\} 0$/m);

@@ -11,6 +11,8 @@ export interface SourceStatus {
   readonly since: string | null;
   /** The code of the last failure: a short word. Null unless it fails. */
   readonly errorCode: string | null;
+  /** The system's code for its cause, such as ERR_TLS_CERT_ALTNAME_INVALID; null: there is none. */
+  readonly errorCause: string | null;
 }
 
 /** A pod that has not answered yet. */
@@ -43,15 +45,25 @@ export interface SourceState extends SourceStatus {
 }
 
 /** Before the first answer. */
-export const UNKNOWN_STATUS: SourceStatus = { state: 'unknown', since: null, errorCode: null };
+export const UNKNOWN_STATUS: SourceStatus = {
+  state: 'unknown',
+  since: null,
+  errorCode: null,
+  errorCause: null,
+};
 
 /** The status after an answer. */
 export function toOk(before: SourceStatus): SourceStatus {
-  return before.state === 'ok' ? before : { state: 'ok', since: new Date().toISOString(), errorCode: null };
+  if (before.state === 'ok') return before;
+  return { state: 'ok', since: new Date().toISOString(), errorCode: null, errorCause: null };
 }
 
-/** The status after a failure. The code may change while it goes on. */
-export function toFailing(before: SourceStatus, errorCode: string): SourceStatus {
+/** The status after a failure. The code and the cause may change while it goes on. */
+export function toFailing(
+  before: SourceStatus,
+  errorCode: string,
+  errorCause: string | null = null,
+): SourceStatus {
   const since = before.state === 'failing' ? before.since : new Date().toISOString();
-  return { state: 'failing', since, errorCode };
+  return { state: 'failing', since, errorCode, errorCause };
 }

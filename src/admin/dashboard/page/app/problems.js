@@ -192,10 +192,18 @@ function toCollectorProblems({ collector, stats, queue_size }) {
  */
 function toSourceProblems({ sources }) {
   const gates = sources.flatMap(({ name, readiness_gate: gate }) =>
-    gate?.state === 'failing' ? [`Readiness gate fails for ${name}: ${gate.error_code}`] : [],
+    gate?.state === 'failing' ? [`Readiness gate fails for ${name}: ${toErrorText(gate)}`] : [],
   );
   const texts = [...toSourceText(sources), ...gates.slice(0, 1)];
   return texts.map((text) => ({ level: 'warn', text, section: 'replicas-section', change: {} }));
+}
+
+/**
+ * @param {Pick<Overview['sources'][number], 'error_code' | 'error_cause'>} failing
+ * @returns {string}
+ */
+function toErrorText({ error_code: code, error_cause: cause }) {
+  return cause === null ? `${code}` : `${code} (${cause})`;
 }
 
 /**
@@ -208,7 +216,7 @@ function toSourceText(sources) {
   if (first === undefined) return [];
   const label = first.kind === 'dns' ? 'DNS' : 'Kubernetes';
   return found.length === 1
-    ? [`${label} fails for ${first.name}: ${first.error_code}`]
+    ? [`${label} fails for ${first.name}: ${toErrorText(first)}`]
     : [`Kubernetes or DNS fails for ${found.length} names`];
 }
 

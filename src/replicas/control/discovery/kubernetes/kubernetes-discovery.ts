@@ -112,8 +112,9 @@ export class KubernetesDiscovery {
         },
         onFailure({ code, status, reason }) {
           asked.resolve();
-          if (watched.status.errorCode === code) return;
-          watched.status = toFailing(watched.status, code);
+          const isKnown = watched.status.errorCode === code;
+          watched.status = toFailing(watched.status, code, reason);
+          if (isKnown) return;
           const kept = watched.endpoints?.length ?? 0;
           log.warn(
             {

@@ -60,23 +60,31 @@ test('Kubernetes or DNS that fails is named with the replicas that may be out of
     state: 'ok',
     since: MADE_AT,
     error_code: null,
+    error_cause: null,
     readiness_gate: null,
   } as const;
   const dns = { ...fine, name: 'd', state: 'failing', error_code: 'ENOTFOUND' } as const;
   const kubernetes = { ...dns, name: 'k', kind: 'kubernetes', error_code: 'unreachable' } as const;
+  const unnamed = { ...kubernetes, error_cause: 'ERR_TLS_CERT_ALTNAME_INVALID' } as const;
   expect(textsOf({ sources: [fine] })).toEqual([]);
   expect(textsOf({ sources: [fine, dns] })).toEqual(['warn: DNS fails for d: ENOTFOUND']);
   expect(textsOf({ sources: [kubernetes] })).toEqual(['warn: Kubernetes fails for k: unreachable']);
+  expect(textsOf({ sources: [unnamed] })).toEqual([
+    'warn: Kubernetes fails for k: unreachable (ERR_TLS_CERT_ALTNAME_INVALID)',
+  ]);
   expect(textsOf({ sources: [kubernetes, dns] })).toEqual(['warn: Kubernetes or DNS fails for 2 names']);
 });
 
 test('a readiness gate that fails is named, whether or not its Service is watched', () => {
   const failing = {
-    ...{ condition: 'spangate.dev/answers', since: MADE_AT, error_code: 'refused' },
+    ...{ condition: 'spangate.dev/answers', since: MADE_AT, error_code: 'refused', error_cause: null },
     ...{ confirmed: 0, waiting: 1, waiting_pods: [{ pod: 'vllm-0', since: MADE_AT, problem: null }] },
     state: 'failing',
   } as const;
-  const ok = { name: 'k', kind: 'kubernetes', state: 'ok', since: MADE_AT, error_code: null } as const;
+  const ok = {
+    ...({ name: 'k', kind: 'kubernetes', state: 'ok', since: MADE_AT } as const),
+    ...{ error_code: null, error_cause: null },
+  };
   const fails = { ...ok, state: 'failing', error_code: 'cut' } as const;
   const working = { ...failing, state: 'ok', error_code: null } as const;
   expect(textsOf({ sources: [{ ...ok, readiness_gate: working }] })).toEqual([]);

@@ -185,7 +185,7 @@ export class ReadinessGate {
     if (!this.#isHeld) this.#failures += 1;
     const pauseMs = nextDelayMs(this.#failures, this.#collaborators.random());
     this.#heldUntilMs = this.#nowMs() + Math.max(ASK_AGAIN_MS, pauseMs, error.retryAfterMs);
-    this.#status = toFailing(this.#status, error.code);
+    this.#status = toFailing(this.#status, error.code, error.reason);
     pod.problem = `its condition is not written (${error.code})`;
     this.#logFailure(error, pod.reference.name);
     // The others come first: perhaps only this one is refused.
