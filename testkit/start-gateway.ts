@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { type AdminToken, toConfig } from '#config';
+import { type CloseResult, createGateway } from '#gateway';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/control';
 import { parseConfigFile } from '../src/config/load.ts';
 import { type EnvironmentSecrets, NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
-import { type CloseResult, createGateway } from '../src/gateway/create-gateway.ts';
 import { EventLog } from './event-log.ts';
 
 /** The token of the admin API in tests. */

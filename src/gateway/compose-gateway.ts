@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Certificates,
   CertificateWatcher,
@@ -11,28 +11,16 @@ import {
   readClients,
   type TenantKind,
 } from '#access';
-import {
-  AdminAccess,
-  configureAdminListener,
-  FailedTokens,
-  type ReloadOutcome,
-  type RunningFigures,
-  useAdminTls,
-} from '#admin';
-import type { BackgroundWork } from '#background';
+import { FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
 import { createInTurn, orStartError, readVersion } from '#base';
-import type { Config, EnvironmentSecrets } from '#config';
-import type { Fleet, ResponseExchange } from '#fleet';
-import type { Telemetry } from '#otel';
+import type { Config } from '#config';
 import { CollectorHeaders, toShownAddress } from '#otel/export';
-import type { Metrics } from '#otel/metrics';
-import type { AdminAction } from '#otel/span';
 import {
   createReplicaControl,
   createResolver,
   createStoredResponsesFile,
+  type ReplicaChanges,
   type ReplicaControl,
-  type StoredResponsesFile,
 } from '#replicas/control';
 import { SharedState, StoredResponses } from '#replicas/shared';
 import { composeAdmin } from './composition/compose-admin.ts';
@@ -40,74 +28,159 @@ import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeFleet } from './composition/compose-fleet.ts';
 import { composeResponseExchange } from './composition/compose-response-exchange.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
-import type { GatewayCollaborators } from './composition/gateway-collaborators.ts';
+import type { Composition, GatewayCollaborators } from './composition/gateway-collaborators.ts';
+import { GatewayEvents } from './composition/gateway-events.ts';
+import { listenOn } from './composition/listen-on.ts';
 import { orTelemetryError } from './composition/or-telemetry-error.ts';
+import type { Parts } from './parts.ts';
 import { createReload } from './reload-config.ts';
 import type { Serving } from './serving/serving.ts';
 import { allocateServingMemory } from './serving/serving-memory.ts';
-import { toAdminListenerSettings, toConnectionTimeouts, toWorkerCount } from './serving/settings.ts';
+import { toConnectionTimeouts, toWorkerCount } from './serving/settings.ts';
 
-/** The parts of a gateway that are started and stopped: one control plane, and the data plane (`serving`). */
-export interface GatewayParts {
-  readonly replicas: ReplicaControl;
-  /** Null: this gateway shares its drains with no other gateway. */
-  readonly fleet: Fleet | null;
-  /** Null: this gateway is in no fleet. */
-  readonly responseExchange: ResponseExchange | null;
-  readonly responsesFile: StoredResponsesFile;
-  readonly telemetry: Telemetry;
-  readonly figures: RunningFigures;
-  readonly metrics: Metrics;
-  readonly serving: Serving;
-  readonly background: BackgroundWork;
-  readonly adminListener: Server;
-  readonly certificateWatcher: CertificateWatcher;
-  readonly clientsWatcher: ClientsWatcher;
-  readonly jwksSource: JwksSource;
+/** A gateway that serves. */
+export interface ServingGateway {
+  /** Where clients connect, with the port that the system has picked. */
+  readonly listen: Config['gateway']['listen'];
+  readonly adminListen: Config['gateway']['listen'];
+  readonly replicaCount: number;
+  /** The models that the replicas are known to serve. */
+  readonly models: readonly string[];
+  /** Where records are posted, without credentials; null if they go to files. */
+  readonly collector: string | null;
+  readonly workerCount: number;
+}
+
+/** What can be asked of a gateway that was composed. */
+export interface ComposedGateway {
   /** `tokenName`: whose token asked for it; null for a signal. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** The durations of a shutdown, as of the last reload. */
   readonly shutdown: () => Config['shutdown'];
-  /** Where records are posted, without credentials; null if they go to files. */
-  readonly collector: string | null;
-  readonly workerCount: number;
+  /** Once its parts have started. */
+  readonly describe: () => ServingGateway;
 }
 
 /** How soon new contents of certificate files, and of the file of clients, are used. */
 const FILE_INTERVAL_MS = 10_000;
 
 /**
- * The composition root: creates every part of a gateway from its configuration and connects them. No part listens yet;
- * src/gateway/create-gateway.ts starts and stops them. Rejects with a StartError when something that they need is missing.
+ * The composition root: creates every part of a gateway from its configuration, connects them, and adds them to `parts`,
+ * which starts and stops them. Rejects with a StartError when something that they need is missing.
  */
 export async function composeGateway(
   config: Config,
   collaborators: GatewayCollaborators,
-): Promise<GatewayParts> {
-  const { secrets, log, resolver = createResolver() } = collaborators;
-  // If a step fails, what the steps before it have started is stopped.
-  await using started = new AsyncDisposableStack();
-  const version = await readVersion();
+  parts: Parts,
+): Promise<ComposedGateway> {
+  const { secrets, log } = collaborators;
   const inEffect = new ConfigInEffect(config);
+  const events = new GatewayEvents();
+  const inTurn = createInTurn();
   const readCertificates = createCertificateReader();
   const certificates = await readCertificates(config);
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
-  const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
-  const clientList = await readClients(config);
-  const jwksSource = new JwksSource({ use: (keys) => serving.useJwtKeys(keys), log });
-  started.defer(() => jwksSource.stop());
-  await jwksSource.open(config.jwt?.jwks ?? null);
-  limitRows.configureTenants(toTenantLimitSettings(config));
-  const authority = {
-    refreshKeys: () => jwksSource.refresh(),
-    limitRowOf: async (kind: TenantKind, tenant: string) => limitRows.rowOfTenant(kind, tenant),
-  };
-  const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
+  const composition = { inEffect, collaborators, parts, events, memory, version: await readVersion() };
 
-  const timeouts = toConnectionTimeouts(config);
+  /** Of the configuration that is prepared, or in effect. */
+  let read = certificates;
+  let changes: ReplicaChanges = { added: [], changed: [], removed: [] };
+  const replicas = await composeReplicas(composition, certificates);
+  // Only the replicas can refuse a configuration that was prepared: they come first.
+  inEffect.onChange(async (next) => {
+    read = await readCertificates(next);
+    return async () => {
+      changes = await replicas.configure(withCertificates(next, read));
+    };
+  });
+  inEffect.onValues(({ log: { level } }) => {
+    if (level !== inEffect.config.log.level) log.level = level;
+  });
+  const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
+  limitRows.configureTenants(toTenantLimitSettings(config));
+  inEffect.onValues((next) => limitRows.configureTenants(toTenantLimitSettings(next)));
+  const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
+  const clientList = await readClients(config);
+  const jwksSource = await composeJwks(composition);
+  const collectorHeaders = await composeCollectorHeaders(composition);
+  const failedTokens = new FailedTokens(log);
+
+  const dataPlane = await composeDataPlane(composition, {
+    ...{ replicas, certificates, failedTokens, limitRows, collectorHeaders },
+    clients: withRows(clientList.clients),
+    jwtKeys: jwksSource.current,
+    authority: {
+      refreshKeys: () => jwksSource.refresh(),
+      limitRowOf: async (kind: TenantKind, tenant: string) => limitRows.rowOfTenant(kind, tenant),
+    },
+  });
+  const { serving, telemetry } = dataPlane;
+  const fleet = await composeFleet(composition, { replicas, limitRows });
+  const reload = createReload(collaborators.configSource, {
+    ...{ inTurn, secrets, log },
+    async apply(next, nextSecrets) {
+      await inEffect.change(next, nextSecrets);
+      return changes;
+    },
+    onAction: (action) => events.emit('action', action),
+  });
+  const admin = composeAdmin(composition, {
+    ...{ replicas, fleet, dataPlane, certificates, failedTokens, reload },
+  });
+  const certificateWatcher = new CertificateWatcher(certificates, {
+    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log, epochMs: Date.now },
+    read: () => readCertificates(inEffect.config),
+    async useForListeners(next) {
+      if (next.listen !== null) await serving.useTls(next.listen);
+      if (next.admin !== null) useAdminTls(admin.server, next.admin);
+    },
+    async useForReplicas(next) {
+      // A service may have grown beyond the most replicas that there can be.
+      await orStartError('replicas', replicas.configure(withCertificates(inEffect.config, next)));
+    },
+  });
+  inEffect.onValues(() => certificateWatcher.adopt(read));
+  parts.add('watches', certificateWatcher);
+  const clientsWatcher = new ClientsWatcher(clientList, {
+    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
+    sources: () => inEffect.config,
+    use: (next) => serving.useClients(withRows(next)),
+  });
+  inEffect.onChange(async (next) => {
+    const nextClients = await readClients(next);
+    return () => clientsWatcher.adopt(nextClients);
+  });
+  parts.add('watches', clientsWatcher);
+  parts.add('watches', {
+    start: () => jwksSource.start((keys) => serving.useJwtKeys(keys)),
+    stop: () => jwksSource.stop(),
+  });
+  composeResponseExchange(composition);
+  const clients = composeListener(composition, serving);
+
+  return {
+    reload,
+    shutdown: () => inEffect.config.shutdown,
+    describe: () => ({
+      listen: { host: config.gateway.listen.host, port: clients.port },
+      adminListen: { host: config.gateway.adminListen.host, port: admin.port },
+      replicaCount: replicas.registry.replicas.length,
+      models: [...new Set(replicas.registry.replicas.flatMap(({ models }) => models ?? []))],
+      collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
+      workerCount,
+    }),
+  };
+}
+
+/** The control plane of the replicas, and the file of whose stored responses they have. */
+async function composeReplicas(
+  { inEffect, collaborators: { resolver = createResolver(), log }, parts, memory }: Composition,
+  certificates: Certificates,
+): Promise<ReplicaControl> {
+  const { config } = inEffect;
   const replicas = await createReplicaControl(
-    { config: withCertificates(config, certificates), timeouts },
+    { config: withCertificates(config, certificates), timeouts: toConnectionTimeouts(config) },
     {
       shared: new SharedState(memory.replicas),
       resolver,
@@ -116,102 +189,65 @@ export async function composeGateway(
       log,
     },
   );
-  started.defer(() => replicas.close());
-  const fleet = await composeFleet(inEffect, { replicas, limitRows, log });
-  started.defer(() => fleet?.leave());
-  const responseExchange = composeResponseExchange(inEffect, memory, log);
-  const responsesFile = createStoredResponsesFile(
+  parts.add('replicas', { stop: () => replicas.close() });
+  parts.add('topology', { start: () => orStartError('replicas', replicas.start()) });
+  parts.add('watches', { start: () => replicas.startChecks(), stop: () => replicas.stop() });
+  const responses = createStoredResponsesFile(
     config.stateDir,
     new StoredResponses(memory.storedResponses),
     log,
   );
-  await orStartError('state_dir', responsesFile.restore());
-  const failedTokens = new FailedTokens(log);
-  const collectorHeaders = await orTelemetryError(
-    'telemetry',
-    () => new CollectorHeaders(secrets.collectorHeaders),
-  );
-  const surroundings = { ...collaborators, certificates, replicas, memory, version, failedTokens };
-  const clients = withRows(clientList.clients);
-  const dataPlane = await composeDataPlane(inEffect, {
-    ...surroundings,
-    ...{ clients, authority, limitRows, jwtKeys: jwksSource.current, collectorHeaders, started },
+  await orStartError('state_dir', responses.restore());
+  parts.add('stored responses', {
+    stop: () =>
+      responses
+        .save()
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'stored responses not saved: the next start knows none'),
+        ),
   });
-  const { serving, background, telemetry, metrics, figures } = dataPlane;
+  return replicas;
+}
 
-  const access = new AdminAccess(secrets.tokens);
-  const onAction = (action: AdminAction) => telemetry.recordAdminAction(action);
-  const inTurn = createInTurn();
-  /** Applies the replicas first, because only they can be refused. */
-  const apply = async (next: Config, nextSecrets: EnvironmentSecrets) => {
-    const useHeaders = await orTelemetryError('telemetry', () =>
-      collectorHeaders.prepare(nextSecrets.collectorHeaders),
-    );
-    const [read, nextClients, nextKeys] = await Promise.all([
-      readCertificates(next),
-      readClients(next),
-      jwksSource.prepare(next.jwt?.jwks ?? null),
-    ]);
-    const changes = await replicas.configure(withCertificates(next, read));
-    await certificateWatcher.adopt(read);
-    if (next.log.level !== inEffect.config.log.level) log.level = next.log.level;
-    configureAdminListener(adminListener, toAdminListenerSettings(next));
-    await jwksSource.adopt(nextKeys);
-    limitRows.configureTenants(toTenantLimitSettings(next));
-    await serving.configure(next);
-    await clientsWatcher.adopt(nextClients);
-    responseExchange?.configure(next.endpoints.includes('responses'));
-    access.configure(nextSecrets.tokens);
-    useHeaders();
-    inEffect.replace(next);
-    return changes;
-  };
-  const reload = createReload(collaborators.configSource, { inTurn, secrets, apply, onAction, log });
-  const adminListener = composeAdmin(inEffect, {
-    ...surroundings,
-    fleet,
-    dataPlane,
-    access,
-    reload,
-    onAction,
+/** The keys that verify tokens. They are not read again until they are started with what uses them. */
+async function composeJwks({ inEffect, collaborators: { log } }: Composition): Promise<JwksSource> {
+  const source = new JwksSource({ log });
+  await source.open(inEffect.config.jwt?.jwks ?? null);
+  inEffect.onChange(async ({ jwt }) => {
+    const keys = await source.prepare(jwt?.jwks ?? null);
+    return () => source.adopt(keys);
   });
-  const certificateWatcher = new CertificateWatcher(certificates, {
-    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log, epochMs: Date.now },
-    read: () => readCertificates(inEffect.config),
-    async useForListeners({ listen, admin }) {
-      if (listen !== null) await serving.useTls(listen);
-      if (admin !== null) useAdminTls(adminListener, admin);
+  return source;
+}
+
+/** The headers that the collector gets. Rejects with a StartError if they are none. */
+async function composeCollectorHeaders({
+  inEffect,
+  collaborators: { secrets },
+}: Composition): Promise<CollectorHeaders> {
+  const headers = await orTelemetryError('telemetry', () => new CollectorHeaders(secrets.collectorHeaders));
+  inEffect.onChange(async (_, { collectorHeaders }) => {
+    const use = await orTelemetryError('telemetry', () => headers.prepare(collectorHeaders));
+    return async () => use();
+  });
+  return headers;
+}
+
+/** Where clients connect: they are served until the end of the grace period. */
+function composeListener({ inEffect, parts }: Composition, serving: Serving): { port: number } {
+  const { listen } = inEffect.config.gateway;
+  const listener = { port: listen.port };
+  parts.add('clients', {
+    async start() {
+      listener.port = await listenOn((to) => serving.listen(to), listen, 'listen');
     },
-    async useForReplicas(next) {
-      // A service may have grown beyond the most replicas that there can be.
-      await orStartError('replicas', replicas.configure(withCertificates(inEffect.config, next)));
+    async stop({ delayMs, graceMs }, lost) {
+      serving.startClosing();
+      if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
+      lost.cutRequests += await serving.finish(graceMs);
     },
   });
-
-  const clientsWatcher = new ClientsWatcher(clientList, {
-    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
-    sources: () => inEffect.config,
-    use: (next) => serving.useClients(withRows(next)),
-  });
-
-  // From here on src/gateway/create-gateway.ts stops it.
-  started.move();
-  return {
-    ...{
-      replicas,
-      fleet,
-      responseExchange,
-      responsesFile,
-      telemetry,
-      figures,
-      metrics,
-      serving,
-      background,
-    },
-    ...{ adminListener, certificateWatcher, clientsWatcher, jwksSource, reload, workerCount },
-    shutdown: () => inEffect.config.shutdown,
-    collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
-  };
+  return listener;
 }
 
 /** The configuration, with the contents of the certificate files of replicas. */

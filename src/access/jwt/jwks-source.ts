@@ -12,8 +12,6 @@ const RETRY_MS = { first: 1_000, longest: 30_000 } as const;
 const COOL_DOWN_MS = 30_000;
 
 export interface JwksSourceCollaborators {
-  /** Has these keys used for requests from now on. */
-  readonly use: (keys: JwtKeys) => Promise<void>;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
   /** Monotonic. */
   readonly nowMs?: () => number;
@@ -29,7 +27,8 @@ export class JwksSource {
   #current: JwtKeys | null = null;
   #timer: NodeJS.Timeout | undefined;
   #retryMs: number = RETRY_MS.first;
-  #isRunning = false;
+  /** Has keys used for requests; null: it is not running, and what needs the keys takes `current`. */
+  #use: ((keys: JwtKeys) => Promise<void>) | null = null;
   /** The reading under way. */
   #reading: Promise<void> | null = null;
   /** When an unknown key may cause the next reading. */
@@ -61,13 +60,14 @@ export class JwksSource {
     await this.#read();
   }
 
-  start(): void {
-    this.#isRunning = true;
+  /** `use`: has these keys used for requests from now on. */
+  start(use: (keys: JwtKeys) => Promise<void>): void {
+    this.#use = use;
     this.#schedule();
   }
 
   stop(): void {
-    this.#isRunning = false;
+    this.#use = null;
     clearTimeout(this.#timer);
   }
 
@@ -101,7 +101,7 @@ export class JwksSource {
     this.#schedule();
     if (prepared === null || isSame) return;
     this.#lastProblem = null;
-    await this.#collaborators.use(prepared);
+    await this.#use?.(prepared);
   }
 
   #warnIfPlain(source: string): void {
@@ -126,7 +126,7 @@ export class JwksSource {
   async #readOnce(): Promise<void> {
     const before = this.#current;
     if (before === null) return;
-    const { log, use } = this.#collaborators;
+    const { log } = this.#collaborators;
     const source = toShownSource(before.source);
     try {
       const { keys, ignoredCount } = await readJwks(before.source);
@@ -135,8 +135,7 @@ export class JwksSource {
       if (this.#current !== before || isDeepStrictEqual(keys, before.keys)) return;
       this.#current = { ...before, keys };
       log.info({ source, keys: keys.length, ignored: ignoredCount }, 'keys of JWTs read');
-      // Before the start, what needs the keys is not there yet and takes `current`.
-      if (this.#isRunning) await use(this.#current);
+      await this.#use?.(this.#current);
     } catch (error) {
       if (!(error instanceof JwksError)) throw error;
       const problem = error.message;
@@ -150,7 +149,7 @@ export class JwksSource {
   /** The next reading in the background. */
   #schedule(): void {
     clearTimeout(this.#timer);
-    if (!this.#isRunning || this.#current === null) return;
+    if (this.#use === null || this.#current === null) return;
     const { source, keys } = this.#current;
     const hasNoKeys = keys === null;
     const delayMs = hasNoKeys ? this.#retryMs : INTERVAL_MS[isRemote(source) ? 'url' : 'file'];

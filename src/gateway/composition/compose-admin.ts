@@ -2,43 +2,49 @@ import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { Certificates } from '#access';
 import {
-  type AdminAccess,
+  AdminAccess,
+  configureAdminListener,
   createAdminHandler,
   createAdminListener,
   createHostCheck,
   type FailedTokens,
   IdleWatcher,
+  listenForAdmin,
   type ReloadOutcome,
 } from '#admin';
 import type { Fleet } from '#fleet';
-import type { AdminAction } from '#otel/span';
 import type { ReplicaControl } from '#replicas/control';
 import { readLimit } from '#wire';
-import type { ServingMemory } from '../serving/serving-memory.ts';
 import { toAdminListenerSettings, toWorkerCount } from '../serving/settings.ts';
 import type { DataPlane } from './compose-data-plane.ts';
-import type { ConfigInEffect } from './config-in-effect.ts';
-import type { GatewayCollaborators } from './gateway-collaborators.ts';
+import type { Composition } from './gateway-collaborators.ts';
+import { listenOn } from './listen-on.ts';
 
-interface AdminSurroundings extends GatewayCollaborators {
+interface AdminSurroundings {
   readonly replicas: ReplicaControl;
   /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
   readonly dataPlane: DataPlane;
   readonly certificates: Certificates;
-  readonly memory: ServingMemory;
-  readonly version: string;
-  readonly access: AdminAccess;
   readonly failedTokens: FailedTokens;
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
-  readonly onAction: (action: AdminAction) => void;
 }
 
-/** Composes the admin API and the dashboard. The listener does not listen yet. */
-export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurroundings): Server {
+/** Where operators connect. */
+export interface AdminListener {
+  readonly server: Server;
+  /** As configured; from the start on as it is. */
+  port: number;
+}
+
+/** Composes the admin API and the dashboard. */
+export function composeAdmin(
+  { inEffect, collaborators, parts, events, memory, version }: Composition,
+  { replicas, fleet, dataPlane, certificates, failedTokens, reload }: AdminSurroundings,
+): AdminListener {
   const { config } = inEffect;
-  const { replicas, fleet, dataPlane, certificates, memory, access, failedTokens, log, pid } = surroundings;
-  const { version, reload, onAction } = surroundings;
+  const { secrets, log, pid } = collaborators;
+  const access = new AdminAccess(secrets.tokens);
   const { registry, drains } = replicas;
   const { serving, telemetry, metrics, figures, recentRecords, observations } = dataPlane;
   const identity = {
@@ -77,8 +83,30 @@ export function composeAdmin(inEffect: ConfigInEffect, surroundings: AdminSurrou
       observations,
       routingPolicy: () => inEffect.config.routing.policy,
       ask: (replica) => replicas.ask(replica),
-      ...{ reload, onAction },
+      reload,
+      onAction: (action) => events.emit('action', action),
     },
   );
-  return createAdminListener(toAdminListenerSettings(config), certificates.admin, { log, handle });
+  const server = createAdminListener(toAdminListenerSettings(config), certificates.admin, { log, handle });
+  const listener: AdminListener = { server, port: config.gateway.adminListen.port };
+  parts.add('admin API', {
+    async start() {
+      listener.port = await listenOn(
+        (to) => listenForAdmin(server, to),
+        config.gateway.adminListen,
+        'admin_listen',
+      );
+    },
+    stop() {
+      server.close();
+      server.closeAllConnections();
+    },
+  });
+  inEffect.onChange(
+    async (_, { tokens }) =>
+      async () =>
+        access.configure(tokens),
+  );
+  inEffect.onValues((next) => configureAdminListener(server, toAdminListenerSettings(next)));
+  return listener;
 }

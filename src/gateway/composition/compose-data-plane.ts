@@ -1,36 +1,29 @@
 import type { Certificates, JwtKeys, LimitRows } from '#access';
 import { type FailedTokens, ObservationRing, type RunningFigures, startLiveFigures } from '#admin';
-import type { BackgroundWork } from '#background';
 import { orStartError } from '#base';
 import { startTelemetry, type Telemetry } from '#otel';
 import { toShownName } from '#otel/base';
 import type { CollectorHeaders } from '#otel/export';
 import { type Metrics, type ModelState, type ReplicaState, startMetrics } from '#otel/metrics';
 import { RecentRecords } from '#otel/queue';
-import type { RequestRecord } from '#otel/record/registry';
 import { type BackgroundResponse, createViaName, loadSalt } from '#proxy';
 import type { RegisteredReplica, ReplicaControl } from '#replicas/control';
 import type { HealthDecision } from '#replicas/terms';
 import { readLimit } from '#wire';
 import type { JwtAuthority } from '../serving/client-access.ts';
 import { createServing, type Serving, type ServingSettings } from '../serving/serving.ts';
-import type { ServingMemory } from '../serving/serving-memory.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { WorkerGroup } from '../serving/workers/worker-group.ts';
-import type { WorkerEnd } from '../serving/workers/worker-slot.ts';
 import { composeBackground } from './compose-background.ts';
-import type { ConfigInEffect } from './config-in-effect.ts';
-import type { GatewayCollaborators } from './gateway-collaborators.ts';
+import type { Composition } from './gateway-collaborators.ts';
 import { KnownModels } from './known-models.ts';
 import { createPeerObserver } from './observe-peers.ts';
-import { createRecordObserver, type EndedObserver } from './observe-record.ts';
+import { type EndedObserver, guarded, toAccessLogFields } from './observe-record.ts';
 import { orTelemetryError } from './or-telemetry-error.ts';
 
 /** What serves clients, and what becomes of the records. */
 export interface DataPlane {
   readonly serving: Serving;
-  /** What replicas go on with after their answers. */
-  readonly background: BackgroundWork;
   readonly telemetry: Telemetry;
   readonly metrics: Metrics;
   readonly figures: RunningFigures;
@@ -38,11 +31,9 @@ export interface DataPlane {
   readonly observations: ObservationRing;
 }
 
-interface DataPlaneSurroundings extends GatewayCollaborators {
+interface DataPlaneSurroundings {
   readonly replicas: ReplicaControl;
   readonly certificates: Certificates;
-  readonly memory: ServingMemory;
-  readonly version: string;
   readonly failedTokens: FailedTokens;
   /** Who may send requests; null: everyone. */
   readonly clients: ServingSettings['clients'];
@@ -51,8 +42,6 @@ interface DataPlaneSurroundings extends GatewayCollaborators {
   readonly authority: JwtAuthority;
   readonly limitRows: LimitRows;
   readonly collectorHeaders: CollectorHeaders;
-  /** Gets what stops the parts again. */
-  readonly started: AsyncDisposableStack;
 }
 
 /** What GET /admin/records can return: 500 usual records take 1 MB, 500 with many prefix hashes 2 MB. */
@@ -63,52 +52,60 @@ const RECENT_RECORDS = {
 
 /** Composes the data plane: its workers, the queue of their records, and what is counted. Rejects with a StartError. */
 export async function composeDataPlane(
-  inEffect: ConfigInEffect,
-  surroundings: DataPlaneSurroundings,
+  composition: Composition,
+  { replicas, certificates, clients, jwtKeys, authority, limitRows, ...surroundings }: DataPlaneSurroundings,
 ): Promise<DataPlane> {
+  const { inEffect, collaborators, parts, events, memory, version } = composition;
+  const { secrets, log } = collaborators;
   const { config } = inEffect;
-  const {
-    secrets,
-    collectorHeaders,
-    log,
-    replicas,
-    certificates,
-    clients,
-    jwtKeys,
-    authority,
-    memory,
-    version,
-    failedTokens,
-    started,
-    onRecord = () => undefined,
-  } = surroundings;
+  const { collectorHeaders, failedTokens } = surroundings;
   const { registry } = replicas;
   const knownModels = new KnownModels();
-  const onHealth = (decision: HealthDecision) => replicas.noteHealth(decision);
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
 
-  const recentRecords = new RecentRecords(RECENT_RECORDS);
   const telemetry = await orTelemetryError('telemetry', () =>
     startTelemetry(toTelemetrySettings(config), {
       ...{ log, version, collectorHeaders },
-      onRecord(ended) {
-        recentRecords.add(ended);
-        observeEnded(ended);
-      },
+      onRecord: (ended) => events.emit('record', ended),
     }),
   );
-  started.defer(async () => void (await telemetry.shutdown(0)));
+  parts.add('export', {
+    async stop({ flushMs }, lost) {
+      lost.undeliveredRecords += (await telemetry.shutdown(flushMs)).undelivered;
+    },
+  });
+  events.on('action', (action) => telemetry.recordAdminAction(action));
 
-  const background = await composeBackground(inEffect, { ...surroundings, telemetry });
-  const onBackground = (response: BackgroundResponse) => background.follow(response);
-  const onThreadEnd = (worker: number) => background.workerEnded(worker);
+  const background = await composeBackground(composition, { replicas, limitRows, telemetry });
+  const settings = {
+    ...{ config, salt, clients, jwtKeys, viaName: createViaName(), memory },
+    tls: certificates.listen,
+  };
+  const servingCollaborators = {
+    ...{ authority, log },
+    onHealth: (decision: HealthDecision) => replicas.noteHealth(decision),
+    onBackground: (response: BackgroundResponse) => background.follow(response),
+  };
+  const serving =
+    workerCount === 1
+      ? createServing({ ...settings, worker: 0 }, { ...servingCollaborators, consumer: telemetry.consumer })
+      : new WorkerGroup(
+          { ...settings, workerCount },
+          {
+            ...{ ...servingCollaborators, telemetry },
+            onThreadEnd: (worker) => background.workerEnded(worker),
+            onWorkerEnd: (end) => events.emit('workerEnd', end),
+          },
+        );
+  parts.add('workers', { stop: () => serving.close() });
+  inEffect.onValues((next) => serving.configure(next));
 
   const workerEnds = { ended: 0, hung: 0 };
-  const onWorkerEnd = (end: WorkerEnd) => {
+  events.on('workerEnd', (end) => {
     workerEnds.ended += 1;
     if (end === 'hung') workerEnds.hung += 1;
-  };
+  });
   const metrics = await orTelemetryError('metrics', () =>
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (name) => knownModels.has(name),
@@ -130,23 +127,7 @@ export async function composeDataPlane(
       ...{ collector: telemetry.collector, collectorHeaders, resource: telemetry.resource, log },
     }),
   );
-  started.defer(async () => void (await metrics.shutdown(0)));
-
-  const settings = {
-    ...{ config, salt, clients, jwtKeys, viaName: createViaName(), memory },
-    tls: certificates.listen,
-  };
-  const serving =
-    workerCount === 1
-      ? createServing(
-          { ...settings, worker: 0 },
-          { consumer: telemetry.consumer, authority, onHealth, onBackground, log },
-        )
-      : new WorkerGroup(
-          { ...settings, workerCount },
-          { authority, telemetry, onHealth, onBackground, onThreadEnd, log, onWorkerEnd },
-        );
-  started.defer(() => serving.close());
+  parts.add('export', { stop: ({ flushMs }) => metrics.shutdown(flushMs) });
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
@@ -155,31 +136,31 @@ export async function composeDataPlane(
     ),
     eventLoops: serving.eventLoopTimes(),
   }));
-  started.defer(() => figures.stop());
+  parts.add('workers', { stop: () => figures.stop() });
   const observations = new ObservationRing();
-  const observe = (record: Readonly<RequestRecord>) => observations.add(record);
-  const observers = new Set<EndedObserver>(
-    [figures.add, metrics.record, observe, onRecord].map(
-      (take) =>
-        ({ record }) =>
-          take(record),
-    ),
-  );
-  const observePeers = createPeerObserver(replicas);
-  const observeEnded = createRecordObserver(observers, {
-    log,
-    isLogged: () => inEffect.config.log.requests,
-  });
+  const recentRecords = new RecentRecords(RECENT_RECORDS);
+  const observers: readonly EndedObserver[] = [
+    (ended) => recentRecords.add(ended),
+    ({ record }) => figures.add(record),
+    ({ record }) => metrics.record(record),
+    ({ record }) => observations.add(record),
+    ({ record }) => collaborators.onRecord?.(record),
+    ({ record }) => {
+      if (inEffect.config.log.requests) log.info(toAccessLogFields(record), 'request');
+    },
+  ];
+  for (const observe of observers) events.on('record', guarded(observe, log));
+  const observePeers = guarded(createPeerObserver(replicas), log);
   replicas.connect({
     async apply(snapshot) {
       await serving.apply(snapshot);
       knownModels.take(snapshot);
     },
     confirm: () => serving.confirm(),
-    comparePeers: (isOn) => void (isOn ? observers.add(observePeers) : observers.delete(observePeers)),
-    recordAction: (action) => telemetry.recordAdminAction(action),
+    comparePeers: (isOn) => void events[isOn ? 'on' : 'off']('record', observePeers),
+    recordAction: (action) => events.emit('action', action),
   });
-  return { serving, background, telemetry, metrics, figures, recentRecords, observations };
+  return { serving, telemetry, metrics, figures, recentRecords, observations };
 }
 
 function toReplicaState(

@@ -1,9 +1,16 @@
-import type { Config } from '#config';
+import type { Config, EnvironmentSecrets } from '#config';
+
+/** Uses what was prepared. Resolves when every thread does. */
+type Apply = () => Promise<void>;
+
+/** Reads what another configuration names, and checks it. Rejects if that cannot be used: then nothing changes. */
+type Prepare = (next: Config, secrets: EnvironmentSecrets) => Promise<Apply>;
 
 /** The configuration that the gateway uses now. A reload replaces it. */
 export class ConfigInEffect {
   #config: Config;
   #loadedAt = new Date().toISOString();
+  readonly #prepares: Prepare[] = [];
 
   constructor(config: Config) {
     this.#config = config;
@@ -18,7 +25,20 @@ export class ConfigInEffect {
     return this.#loadedAt;
   }
 
-  replace(next: Config): void {
+  /** Adds what another configuration concerns. Only the first to apply may refuse it when all others are prepared. */
+  onChange(prepare: Prepare): void {
+    this.#prepares.push(prepare);
+  }
+
+  /** Adds what only takes values from another configuration. */
+  onValues(apply: (next: Config) => unknown): void {
+    this.onChange(async (next) => async () => void (await apply(next)));
+  }
+
+  /** Changes to another configuration: prepares it everywhere, then applies it in the order in which parts were added. */
+  async change(next: Config, secrets: EnvironmentSecrets): Promise<void> {
+    const applies = await Promise.all(this.#prepares.map((prepare) => prepare(next, secrets)));
+    for (const apply of applies) await apply();
     this.#config = next;
     this.#loadedAt = new Date().toISOString();
   }

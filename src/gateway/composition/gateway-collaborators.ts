@@ -2,7 +2,11 @@ import type { Logger } from 'pino';
 import type { EnvironmentSecrets } from '#config';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/control';
+import type { Parts } from '../parts.ts';
 import type { ConfigSource } from '../reload-config.ts';
+import type { ServingMemory } from '../serving/serving-memory.ts';
+import type { ConfigInEffect } from './config-in-effect.ts';
+import type { GatewayEvents } from './gateway-events.ts';
 
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
@@ -16,4 +20,16 @@ export interface GatewayCollaborators {
   readonly resolver?: Resolver | undefined;
   /** Called with every finished record after it has entered the queue. */
   readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
+}
+
+/** What each step of the composition gets. */
+export interface Composition {
+  readonly inEffect: ConfigInEffect;
+  readonly collaborators: GatewayCollaborators;
+  /** Gets what is to be started and stopped. */
+  readonly parts: Parts;
+  readonly events: GatewayEvents;
+  readonly memory: ServingMemory;
+  /** Of the gateway. */
+  readonly version: string;
 }

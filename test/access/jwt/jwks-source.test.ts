@@ -7,7 +7,7 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 test('unknown keys cause one reading in 30 s, whatever its outcome, and those at the same time share it', async () => {
   await using issuer = await startIssuer(await makeKey('k1'));
   let nowMs = 0;
-  const source = new JwksSource({ use: async () => undefined, log: silent, nowMs: () => nowMs });
+  const source = new JwksSource({ log: silent, nowMs: () => nowMs });
   await source.open(issuer.jwksUrl);
   expect(issuer.requestCount).toBe(1);
   await Promise.all([source.refresh(), source.refresh(), source.refresh()]);
@@ -27,9 +27,9 @@ test('keys that a reload has replaced while they were read are not used', async 
   await using slow = await startIssuer(await makeKey('k1'));
   await using other = await startIssuer(await makeKey('k2'));
   const used: string[] = [];
-  const source = new JwksSource({ use: async (keys) => void used.push(keys.source), log: silent });
+  const source = new JwksSource({ log: silent });
   await source.open(slow.jwksUrl);
-  source.start();
+  source.start(async (keys) => void used.push(keys.source));
   const next = await makeKey('k3');
   const asked = Promise.withResolvers<void>();
   slow.answerWith((response) => {
@@ -50,7 +50,7 @@ test('a source without https is a warning, at the start and when a reload names 
   await using other = await startIssuer(await makeKey('k2'));
   const warnings: unknown[] = [];
   const log = { ...silent, warn: (fields: object) => warnings.push(fields) };
-  const source = new JwksSource({ use: async () => undefined, log });
+  const source = new JwksSource({ log });
   await source.open(first.jwksUrl);
   await source.adopt(await source.prepare(first.jwksUrl));
   expect(warnings).toEqual([{ source: first.jwksUrl }]);
@@ -67,7 +67,7 @@ test('the query of a source, which may hold a secret, is in no log line and no e
   const note = (fields: object, message: string) => void logged.push({ ...fields, message });
   const log = { info: note, warn: note, error: note };
   let nowMs = 0;
-  const source = new JwksSource({ use: async () => undefined, log, nowMs: () => nowMs });
+  const source = new JwksSource({ log, nowMs: () => nowMs });
   await source.open(secret);
   nowMs = 30_000;
   issuer.answerWith((response) => response.writeHead(403).end());

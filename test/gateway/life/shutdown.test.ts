@@ -126,6 +126,22 @@ describe('a shutdown', () => {
     await client.readToClose();
   });
 
+  test('goes on checking replicas while it waits for requests in flight', async () => {
+    const gate = createStreamGate([], DONE);
+    await using replica = await startFakeReplica({ script: gate.script });
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { health: { active: true, interval: '10ms' }, shutdown: { grace: '1m' } },
+    });
+    const response = await gateway.chat({ stream: true });
+
+    const closing = gateway.close();
+    await replica.untilProbes(replica.probes.length + 3);
+    gate.open();
+    await response.text();
+    expect(await closing).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
+  });
+
   test('answers /healthz with 503 during shutdown.delay, and goes on serving', async () => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({

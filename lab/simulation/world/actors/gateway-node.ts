@@ -1,5 +1,5 @@
+import type { CloseResult, Gateway } from '#gateway';
 import { NO_SECRETS } from '../../../../src/config/secrets/environment-secrets.ts';
-import type { CloseResult, Gateway } from '../../../../src/gateway/create-gateway.ts';
 import type { Machine } from '../../platform/machine.ts';
 import { SimulatedThread } from '../../platform/thread.ts';
 import type { Program } from '../../program/program.ts';

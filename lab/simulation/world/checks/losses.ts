@@ -1,4 +1,4 @@
-import type { CloseResult } from '../../../../src/gateway/create-gateway.ts';
+import type { CloseResult } from '#gateway';
 
 /** The line that says how many records a full queue has cost. */
 const DROPPED_LINE = 'dropping records is over';
