@@ -12,7 +12,10 @@ export interface MutatedRoom {
 /** Not those of whole gateways: they take seconds for each mutant. */
 const VERIFY_TESTS = [
   'test/records/verify/backend-sums.test.ts',
+  'test/records/verify/exported-span.test.ts',
   'test/records/verify/finding.test.ts',
+  'test/records/verify/instance-check.test.ts',
+  'test/records/verify/report.test.ts',
   'test/records/verify/seq-pages.test.ts',
   'test/records/verify/verify.test.ts',
   'test/records/verify/verify-records.test.ts',

@@ -24,7 +24,7 @@ export class RangeList {
   add(first: number, last: number): void {
     this.#count += last - first + 1;
     const latest = this.ranges.at(-1);
-    if (latest !== undefined && latest.last + 1 === first && !this.#hasMore) latest.last = last;
+    if (latest !== undefined && latest.last + 1 === first) latest.last = last;
     else if (this.ranges.length < MAX_RANGES) this.ranges.push({ first, last });
     else this.#hasMore = true;
   }
@@ -121,8 +121,8 @@ function createLookup<Range extends SeqRange>(ranges: readonly Range[]) {
     /** Splits a run into pieces, each with the range that it is in, or null. */
     *split({ first, last }: SeqRange): Generator<SeqRange & { readonly found: Range | null }> {
       for (let seq = first; seq <= last; ) {
-        while (index < ranges.length && (ranges[index]?.last ?? 0) < seq) index += 1;
-        const range = ranges[index];
+        let range = ranges[index];
+        while (range !== undefined && range.last < seq) range = ranges[++index];
         if (range === undefined || range.first > last) {
           yield { first: seq, last, found: null };
           return;

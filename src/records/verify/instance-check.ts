@@ -120,8 +120,9 @@ export class InstanceCheck {
   }
 
   #stateOf(ledgers: readonly LedgerEntry[], isFinal: boolean): InstanceVerdict['state'] {
-    if (ledgers.length === 0) return 'uncommitted';
-    return isFinal && ledgers[0]?.number === 1 ? 'complete' : 'open';
+    const [first] = ledgers;
+    if (first === undefined) return 'uncommitted';
+    return isFinal && first.number === 1 ? 'complete' : 'open';
   }
 
   #firstSeen(): number {
@@ -155,7 +156,7 @@ export function sumTokens(ledgers: readonly LedgerEntry[]): TokenSums & { readon
   return sums;
 }
 
-/** The numbers that have a digest, as ranges; null if they are not as many as the digests. */
+/** The numbers that have a digest, as ranges, some of which may be empty; null if they are not as many as the digests. */
 function committedSeqs(
   { firstSeq, lastSeq, count, dropped, lost, unencodable, number }: LedgerEntry,
   digestCount: number,
@@ -165,7 +166,6 @@ function committedSeqs(
   let next = firstSeq;
   let total = 0;
   const add = (last: number) => {
-    if (last < next) return;
     seqs.push({ first: next, last });
     total += last - next + 1;
   };

@@ -62,13 +62,7 @@ async function* decompress(
   }
   // The error reaches the reader of the stream.
   pipeline(counted(), stream, () => undefined);
-  try {
-    yield* stream;
-  } catch (error) {
-    // Node goes on behind padding that it has taken for the end.
-    if (!stream.readableEnded) throw error;
-    throw new UnusedInputError();
-  }
+  yield* stream;
   // Node takes a zero byte behind a member, and anything behind a frame, for the end, and reads no further.
   if (!isAllGiven || stream.bytesWritten !== givenBytes) throw new UnusedInputError();
 }

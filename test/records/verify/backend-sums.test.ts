@@ -88,6 +88,8 @@ describe('the file of sums', () => {
 
   test.each([
     ['no object', 5],
+    ['null', null],
+    ['an array', ['a', 3]],
     ['no instance', { ...full, instance: 7 }],
     ['no count', { ...full, count: null }],
     ['a text that is no number', { ...full, count: '1e3' }],

@@ -85,3 +85,18 @@ test('a message with bytes behind its frame is not read', async () => {
   const file = Buffer.concat([length, compressed, toFile([Buffer.from('last')])]);
   expect(await Array.fromAsync(readRecordFile(inChunks(file, 1000)))).toEqual([null, Buffer.from('last')]);
 });
+
+test('a message that says that it is longer than 64 MiB ends the reading, and one of 64 MiB does not', async () => {
+  const read = async (bytes: number) => {
+    let hasReadOn = false;
+    async function* chunks() {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(bytes - length.length);
+      yield Buffer.concat([length, zstdCompressSync('first')]);
+      hasReadOn = true;
+    }
+    return [await Array.fromAsync(readRecordFile(chunks())), hasReadOn];
+  };
+  expect(await read(64 * 1024 * 1024 + 1)).toEqual([[null], false]);
+  expect(await read(64 * 1024 * 1024)).toEqual([[null], true]);
+});

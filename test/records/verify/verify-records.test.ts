@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
 import { type RecordSource, verifyRecords } from '../../../src/records/verify/verify-records.ts';
+import { ledgerOf, recordOf } from './made-ledger.ts';
 
 const MIB = 1024 * 1024;
 
@@ -138,5 +139,29 @@ describe('a file that cannot be read', () => {
     for (const error of [failed, Object.assign(failed, { code: 5 }), { code: 'EIO' }]) {
       expect(await verify(error)).toBe(error);
     }
+  });
+});
+
+describe('more than one run can verify is said to be so:', () => {
+  const verify = (...lines: readonly string[]) =>
+    verifyRecords([toSource('a.jsonl', ...lines)], { isPart: true, sums: null });
+
+  test('more than 100,000 instances', async () => {
+    const rejected = Array.from({ length: 100_000 }, (_, index) => `b${index}:1`);
+    const lines = ledgerOf('a', [{ firstSeq: 1, lastSeq: 0, rejected }]);
+    await expect(verify(toLine(lines))).rejects.toMatchObject({
+      name: 'UnreadableError',
+      message: 'more than 100,000 instances: verify fewer files at a time',
+    });
+  });
+
+  test('more than 67 million records, or numbers as far apart', async () => {
+    const lines = Array.from({ length: 65 }, (_, line) =>
+      toLine(Array.from({ length: 1024 }, (_each, nth) => recordOf('a', 1024 * (1024 * line + nth) + 1))),
+    );
+    await expect(verify(...lines)).rejects.toMatchObject({
+      name: 'UnreadableError',
+      message: expect.stringMatching(/^more than 67 million records, or numbers that no gateway has given/),
+    });
   });
 });

@@ -1,14 +1,18 @@
+import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  encodeRecord,
   type Fate,
   type GeneratedInstance,
   generateInstance,
   toLine,
 } from '#testkit/records/generated-records.ts';
+import { FULL_RECORD } from '#testkit/records/records.ts';
 import { toReportText } from '../../../src/cli/tables/verify-text.ts';
 import { type ReportedInstance, toReport } from '../../../src/records/verify/report.ts';
-import { Verification } from '../../../src/records/verify/verify.ts';
+import { TooManyInstancesError, Verification } from '../../../src/records/verify/verify.ts';
+import { ledgerOf, recordOf } from './made-ledger.ts';
 
 /** Verifies lines of spans. */
 function verifySpans(spans: readonly string[], { isPart = false } = {}) {
@@ -309,7 +313,58 @@ describe('the ledger itself:', () => {
   });
 });
 
+describe('lines of a spool', () => {
+  const toSpoolLine = (bytes: Uint8Array) =>
+    Buffer.from(`${crc32(bytes).toString(16).padStart(8, '0')} ${Buffer.from(bytes).toString('base64')}`);
+
+  test('are records', () => {
+    const verification = new Verification();
+    for (const seq of [1, 2])
+      verification.addLine(toSpoolLine(encodeRecord({ ...FULL_RECORD, instance: 'a', seq })));
+    expect([verification.brokenLines, verification.checks.get('a')?.records]).toEqual([0, 2]);
+  });
+
+  test('are broken if their bytes are no span', () => {
+    const verification = new Verification();
+    verification.addLine(toSpoolLine(Uint8Array.of(0x12, 0x7f)));
+    expect([verification.brokenLines, verification.checks.size]).toEqual([1, 0]);
+  });
+});
+
+describe('records that a ledger span says were rejected', () => {
+  const [ledger = ''] = ledgerOf('a', [{ firstSeq: 1, lastSeq: 1, rejected: ['1', 'b:1-2'], isFinal: true }]);
+  const rejectedIn = (spans: readonly string[]) =>
+    verifySpans(spans).instances.map(({ instance, declared_rejected }) => [instance, declared_rejected]);
+
+  test('are those of its instance, and of others', () => {
+    expect(rejectedIn([ledger, recordOf('b', 3)])).toEqual([
+      ['a', { count: 1, ranges: ['1'] }],
+      ['b', { count: 2, ranges: ['1-2'] }],
+    ]);
+  });
+
+  test('are not believed if it was changed', () => {
+    const forged = ledger.replace('b:1-2', 'b:1-9');
+    expect(forged).not.toBe(ledger);
+    expect(rejectedIn([forged, recordOf('b', 3)])).toEqual([
+      ['a', undefined],
+      ['b', undefined],
+    ]);
+  });
+});
+
 describe('hostile lines', () => {
+  test('can name 100,000 instances, and no more', () => {
+    const rejected = Array.from({ length: 99_999 }, (_, index) => `b${index}:1`);
+    const verification = new Verification();
+    verification.addLine(Buffer.from(toLine(ledgerOf('a', [{ firstSeq: 1, lastSeq: 0, rejected }]))));
+    expect(verification.checks.size).toBe(100_000);
+    verification.addLine(Buffer.from(toLine([recordOf('a', 1)])));
+    expect(() => verification.addLine(Buffer.from(toLine([recordOf('c', 1)])))).toThrow(
+      TooManyInstancesError,
+    );
+  });
+
   test('cost no more memory than is said, and no time', () => {
     const spans = [1, 5e14, 9e15, Number.MAX_SAFE_INTEGER].map((seq) =>
       JSON.stringify({
