@@ -23,7 +23,66 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     file: 'otel/record/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.#copy',
     why: 'Both ways copy the same bytes: which one is faster depends on their number.',
-    changes: [['length > SHORT_BYTES', 'true']],
+    changes: [
+      ['length > SHORT_BYTES', 'true'],
+      ['length > SHORT_BYTES', 'false'],
+      ['length > SHORT_BYTES', 'length >= SHORT_BYTES'],
+    ],
+  },
+  {
+    file: 'otel/record/ledger/canonical-attributes.ts',
+    where: 'AttributesDigester.#copy',
+    why: 'The memory is large enough, whenever and by how much more it grows.',
+    changes: [
+      ['at + length > this.#memory.length', 'at + length >= this.#memory.length'],
+      ['2 * this.#memory.length', '2 / this.#memory.length'],
+      ['2', '3'],
+    ],
+  },
+  {
+    file: 'otel/record/ledger/canonical-attributes.ts',
+    where: 'AttributesDigester.#copy',
+    why: 'The byte behind is overwritten by the next ones, or not hashed.',
+    changes: [['index < length', 'index <= length']],
+  },
+  {
+    file: 'otel/record/ledger/canonical-attributes.ts',
+    where: '',
+    why: 'Memory grows where it is too small, and both ways to copy copy the same bytes.',
+    changes: [
+      ['16 * 1024', '16 / 1024'],
+      ['16#2', '17'],
+      ['1024', '1025'],
+      ['64', '65'],
+    ],
+  },
+  {
+    file: 'otel/record/ledger/canonical-attributes.ts',
+    where: 'AttributesDigester.#find',
+    why: 'A place that is never filled stands for no bytes.',
+    changes: [
+      ['0', '1'],
+      ['1', '2'],
+    ],
+  },
+  {
+    file: 'otel/record/ledger/canonical-attributes.ts',
+    where: 'AttributesDigester.#sort',
+    why: 'The order before the sort does not matter, and equal attributes have the same bytes.',
+    changes: [
+      ['order.length !== count', 'true'],
+      ['this.#compare(bytes, before, place) <= 0', 'this.#compare(bytes, before, place) < 0'],
+    ],
+  },
+  {
+    file: 'otel/record/ledger/ledger-span.ts',
+    where: '',
+    why: 'More memory than is used.',
+    changes: [
+      ['64', '65'],
+      ['1024', '1025'],
+      ['6', '7'],
+    ],
   },
   {
     file: 'otel/ledger/ledger-outbox.ts',
@@ -285,6 +344,76 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     where: 'withEntries',
     why: 'The same entries in a new map.',
     changes: [['entries.length === 0', 'false']],
+  },
+  {
+    file: 'src/records/verify/backend-sums.ts',
+    where: 'compareRow',
+    why: 'Numbers begin at 1, and null counts as 0. A list with a first entry has a last one.',
+    changes: [
+      ['firstSeq ?? 1', 'firstSeq'],
+      ['first !== undefined && last !== undefined', 'first !== undefined'],
+      ['first !== undefined && last !== undefined', 'last !== undefined'],
+    ],
+  },
+  {
+    file: 'src/records/verify/backend-sums.ts',
+    where: 'toSums.read',
+    why: 'Nothing but a number is a safe integer.',
+    changes: [["typeof number === 'number' && Number.isSafeInteger(number)", 'Number.isSafeInteger(number)']],
+  },
+  {
+    file: 'src/records/verify/backend-sums.ts',
+    where: 'toSums',
+    why: 'A sum that is undefined is compared as little as one that is absent.',
+    changes: [["typeof number === 'number'", 'true']],
+  },
+  {
+    file: 'src/records/verify/exported-span.ts',
+    where: 'SpanReader.#readSpan',
+    why: 'Nobody asks for a value by a key that is no text.',
+    changes: [["!isJsonObject(attribute) || typeof attribute.key !== 'string'", '!isJsonObject(attribute)']],
+  },
+  {
+    file: 'src/records/verify/exported-span.ts',
+    where: 'countOf',
+    why: 'Undefined is not at least 0. Who gets no count takes 0 for it, or refuses both.',
+    changes: [
+      ['number !== undefined && number >= 0', 'number >= 0'],
+      ['number >= 0', 'number > 0'],
+    ],
+  },
+  {
+    file: 'src/records/verify/instance-check.ts',
+    where: 'InstanceCheck.verdict',
+    why: 'Without ledger spans, none is missing between the first and the last.',
+    changes: [
+      ['ledgers[0]?.number ?? 1', 'ledgers[0]?.number'],
+      ['1#2', '2'],
+    ],
+  },
+  {
+    file: 'src/records/verify/instance-check.ts',
+    where: 'InstanceCheck.#firstSeen',
+    why: 'Without records and ledger spans there are no numbers to look at.',
+    changes: [['1#2', '2']],
+  },
+  {
+    file: 'src/records/verify/seq-pages.ts',
+    where: 'SeqPages.see',
+    why: '1 is the flag of a record, which is set in any case.',
+    changes: [['0#2', '1']],
+  },
+  {
+    file: 'src/records/verify/seq-pages.ts',
+    where: 'SeqPages.runs',
+    why: 'The run before the first number is empty, whatever its flags. Where a page starts, nobody asks for the next one.',
+    changes: [
+      ['0#2', '1'],
+      [
+        '(starts[nextStart] ?? Number.POSITIVE_INFINITY) <= seq',
+        '(starts[nextStart] ?? Number.POSITIVE_INFINITY) < seq',
+      ],
+    ],
   },
   {
     file: 'src/replicas/routing/least-inflight.ts',

@@ -23,7 +23,8 @@ const INTERNAL = 1;
 /** OTLP's span flags: sampled, and the parent (there is none) is known not to be remote. */
 const FLAGS = 0x101;
 const SOME_BYTES = 64 * 1024;
-const FIXED_BYTES = 64;
+/** With their tag. */
+const FLAGS_BYTES = 6;
 
 /** Encodes a ledger span, a trace of its own. `startMs` and `endMs`: epoch milliseconds. */
 export function encodeLedgerSpan(
@@ -37,12 +38,11 @@ export function encodeLedgerSpan(
   writeAttributes(encodedAttributes, SPAN.attributes, { [LEDGER.chain]: chain });
 
   const writer = new ProtobufWriter(SOME_BYTES);
+  // In the memory that it begins with, there is room for all but the attributes.
   const span = writer.begin(SCOPE_SPANS.span);
-  writer.reserve(FIXED_BYTES);
   writeId(writer, SPAN.traceId, TRACE_ID_BYTES);
   writeId(writer, SPAN.spanId, SPAN_ID_BYTES);
   writer.textField(SPAN.name, LEDGER.span);
-  writer.reserve(FIXED_BYTES);
   writer.byte(SPAN.kind);
   writer.varint(INTERNAL);
   writer.byte(SPAN.startTime);
@@ -50,7 +50,7 @@ export function encodeLedgerSpan(
   writer.byte(SPAN.endTime);
   writer.time(toHrTime(endMs));
   writer.raw(encodedAttributes.bytes.subarray(0, encodedAttributes.at));
-  writer.reserve(FIXED_BYTES);
+  writer.reserve(FLAGS_BYTES);
   writer.varint(SPAN.flags);
   writer.fixed32(FLAGS);
   writer.end(span);
@@ -64,6 +64,5 @@ function writeId(writer: ProtobufWriter, tag: number, byteCount: number): void {
 }
 
 function toHrTime(epochMs: number): [number, number] {
-  const seconds = Math.floor(epochMs / 1000);
-  return [seconds, Math.round((epochMs - seconds * 1000) * 1e6)];
+  return [Math.floor(epochMs / 1000), Math.round((epochMs % 1000) * 1e6)];
 }

@@ -89,10 +89,8 @@ function compareRow(row: BackendSums, ledgers: readonly LedgerEntry[]): readonly
 
 function parseRows(text: string): readonly unknown[] | null {
   try {
-    if (text.trimStart().startsWith('[')) {
-      const rows: unknown = JSON.parse(text);
-      return Array.isArray(rows) ? rows : null;
-    }
+    // What begins so is an array, or no JSON.
+    if (text.trimStart().startsWith('[')) return JSON.parse(text);
     return text
       .split('\n')
       .filter((line) => line.trim() !== '')

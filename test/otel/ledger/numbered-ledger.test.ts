@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toSpanJson } from '#otel/record';
+import { AttributesDigester, toSpanJson } from '#otel/record';
 import { LEDGER } from '#otel/record/registry';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
@@ -62,8 +62,10 @@ describe('the ledger', () => {
     );
     ledger.end();
     expect(JSON.parse(texts[0] ?? '')).toMatchObject({
+      traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
       name: LEDGER.span,
-      kind: 1,
+      ...{ kind: 1, flags: 0x101 },
       startTimeUnixNano: '1795000000250000000',
       endTimeUnixNano: '1795000001500000000',
       attributes: expect.arrayContaining([
@@ -71,6 +73,45 @@ describe('the ledger', () => {
         { key: LEDGER.dropped, value: { arrayValue: { values: [{ stringValue: '1' }] } } },
       ]),
     });
+  });
+
+  test('begins each span where the one before has ended, and says only of the last that it is', async () => {
+    const times = [1_795_000_000_000, 1_795_000_001_000.1, 1_795_000_002_999, 1_795_000_001_000];
+    const { clock, ledger, texts, dropped } = startLedger({ epochMs: () => times.shift() ?? 0 });
+    for (const seq of [1, 2]) {
+      dropped(seq);
+      await clock.advance(60_000);
+    }
+    dropped(3);
+    ledger.end();
+    const spans = texts.map((text) => JSON.parse(text));
+    expect(
+      spans.map(({ startTimeUnixNano, endTimeUnixNano }) => [startTimeUnixNano, endTimeUnixNano]),
+    ).toEqual([
+      ['1795000000000000000', '1795000001000100098'],
+      ['1795000001000100098', '1795000002999000000'],
+      // The clock was put back.
+      ['1795000001000000000', '1795000001000000000'],
+    ]);
+    const namesOf = ({ attributes }: { attributes: { key: string }[] }) => attributes.map(({ key }) => key);
+    expect(spans.map((span) => namesOf(span).includes(LEDGER.final))).toEqual([false, false, true]);
+    for (const name of [LEDGER.lost, LEDGER.unencodable, LEDGER.rejected])
+      expect(namesOf(spans[0])).not.toContain(name);
+  });
+
+  test('keeps the first 16 bytes of the digest of each record, in a chain that begins with zeros', async () => {
+    const { clock, published, queued, encoded } = startLedger();
+    for (const seq of [1, 2]) queued(seq);
+    await clock.advance(60_000);
+    queued(3);
+    await clock.advance(60_000);
+    const digester = new AttributesDigester();
+    const digests = [1, 2].map(
+      (seq) => digester.digestSpan(encoded(seq))?.subarray(0, 16) ?? Buffer.alloc(0),
+    );
+    expect(published[0]?.digests).toEqual(Buffer.concat(digests));
+    expect(published[0]?.previous).toBe('0'.repeat(64));
+    expect(published[1]?.previous).toBe(published[0]?.chain);
   });
 
   test('takes numbers that a worker has left out for dropped ones', () => {
@@ -146,6 +187,8 @@ describe('the ledger', () => {
     const { ledger, log, texts, encoded } = startLedger();
     const { instance: _, seq: __, ...record } = FULL_RECORD;
     ledger.queued(record, encodeRecord(FULL_RECORD));
+    for (const part of [{ instance: 'a' }, { seq: 1 }])
+      ledger.queued({ ...record, ...part }, encodeRecord(FULL_RECORD));
     ledger.queued({ ...record, instance: 'a', seq: 1 }, new Uint8Array());
     for (const part of [{}, { instance: 'a' }, { seq: 1 }])
       ledger.notQueued({ ...record, ...part }, 'dropped');
@@ -194,12 +237,17 @@ describe('the ledger', () => {
   });
 
   test('counts no tokens for a record that has none', () => {
-    const { ledger, published } = startLedger();
+    const { ledger, published, texts } = startLedger();
     const { prompt_tokens: _, completion_tokens: __, cached_tokens: ___, ...record } = FULL_RECORD;
     const numbered = { ...record, instance: 'a', seq: 1 };
     ledger.queued(numbered, encodeRecord(numbered));
     ledger.end();
     expect(published[0]?.tokens).toEqual({ prompt: 0, completion: 0, cached: 0 });
+    const zeros = [LEDGER.promptTokens, LEDGER.completionTokens, LEDGER.cachedTokens].map((key) => ({
+      key,
+      value: { intValue: '0' },
+    }));
+    expect(JSON.parse(texts[0] ?? '').attributes).toEqual(expect.arrayContaining(zeros));
   });
 
   test('says sooner what has too many ranges: of records that were not queued, and of rejected ones', () => {
@@ -212,6 +260,8 @@ describe('the ledger', () => {
     expect(published).toHaveLength(1);
     ledger.rejected(Array.from({ length: 256 }, (_, index) => encoded(2 * index + 1)));
     expect(published).toHaveLength(2);
+    ledger.rejected(Array.from({ length: 256 }, (_, index) => encoded(index, 'earlier')));
+    expect(published).toHaveLength(3);
   });
 
   test('ends an instance at once, and counts what it has begun modulo 2^32', () => {

@@ -32,6 +32,9 @@ function ledgerOf(
   };
 }
 
+/** As many digests as this, whatever the numbers are. */
+const withDigests = (count: number) => ({ count, digests: Buffer.alloc(count * DIGEST_BYTES) });
+
 /** The verdict on these ledger spans, and on records with these numbers. */
 function judge(
   ledgers: readonly ExportedLedger[],
@@ -116,9 +119,21 @@ describe('the verdict', () => {
     });
   });
 
+  test('names a record in front of the end as unproven where its ledger span is missing', () => {
+    const unproven = { unproven: [range(2)], missingLedgers: [range(2)] };
+    expect(judge([ledgerOf(1, 1, 1), ledgerOf(3, 3, 3, FINAL)], [1, 2, 3]).found).toEqual(unproven);
+    // The last one covers no record.
+    for (const last of [{}, FINAL])
+      expect(judge([ledgerOf(1, 1, 1), ledgerOf(3, 3, 2, last)], [1, 2]).found).toEqual(unproven);
+  });
+
   test('names rejected records, and does not miss them', () => {
     const verdict = judge([ledgerOf(1, 1, 4, FINAL)], [1, 4], { rejected: [2, 3] });
     expect(verdict.found).toEqual({ rejected: [range(2, 3)] });
+    expect(judge([], [1, 7], { rejected: [3, 5] }).found).toEqual({
+      missing: [range(2), range(4), range(6)],
+      rejected: [range(3), range(5)],
+    });
   });
 
   test('does not call a record changed that is not there', () => {
@@ -211,13 +226,10 @@ describe('a ledger span', () => {
     ['an end before its beginning', ledgerOf(1, 5, 2, { count: 0, digests: Buffer.alloc(0) })],
     [
       'a record that is absent for two reasons',
-      ledgerOf(1, 1, 3, {
-        ...{ dropped: [range(1, 2)], lost: [range(2)] },
-        ...{ count: 1, digests: digestOf(3) },
-      }),
+      ledgerOf(1, 1, 3, { ...{ dropped: [range(1, 2)], lost: [range(2)] }, ...withDigests(0) }),
     ],
-    ['an absent record before its first', ledgerOf(1, 2, 3, { lost: [range(1)] })],
-    ['an absent record after its last', ledgerOf(1, 1, 2, { unencodable: [range(3)] })],
+    ['an absent record before its first', ledgerOf(1, 2, 3, { lost: [range(1)], ...withDigests(1) })],
+    ['an absent record after its last', ledgerOf(1, 1, 2, { unencodable: [range(3)], ...withDigests(1) })],
   ])('with %s is one that was changed', (_, ledger) => {
     expect(judge([ledger], []).found).toEqual({ changedLedgers: [ledger.number] });
   });
