@@ -398,6 +398,30 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['1#2', '2']],
   },
   {
+    file: 'src/records/verify/record-file.ts',
+    where: 'readHead',
+    why: 'A longer head holds the same bytes.',
+    changes: [['head.length < LENGTH_BYTES + ZSTD.length', 'head.length <= LENGTH_BYTES + ZSTD.length']],
+  },
+  {
+    file: 'src/records/verify/record-file.ts',
+    where: 'readMessages',
+    why: 'Bytes are joined before they are needed. A length without a message behind it is no message in any case.',
+    changes: [
+      ['0', '1'],
+      ['waiting.length - start < neededBytes', 'waiting.length - start <= neededBytes'],
+    ],
+  },
+  {
+    file: 'src/records/verify/verify-records.ts',
+    where: 'toMessage',
+    why: 'A code that is absent is no text either.',
+    changes: [
+      ["!(error instanceof Error) || !('code' in error)", '!(error instanceof Error)'],
+      ["'code' in error", 'true'],
+    ],
+  },
+  {
     file: 'src/records/verify/seq-pages.ts',
     where: 'SeqPages.see',
     why: '1 is the flag of a record, which is set in any case.',

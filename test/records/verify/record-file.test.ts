@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { readRecordFile, UnusedInputError } from '../../../src/records/verify/record-file.ts';
+import { readRecordFile } from '../../../src/records/verify/record-file.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -25,6 +25,13 @@ const MESSAGES = ['first', '', 'x'.repeat(10_000), 'last'].map((text) => Buffer.
 test.each([1, 2, 3, 5, 7, 64, 100_000])('messages are found in chunks of %i bytes', async (size) => {
   const found = await Array.fromAsync(readRecordFile(inChunks(toFile(MESSAGES), size)));
   expect(found).toEqual(MESSAGES);
+});
+
+test.each([1, 2, 100])('a file of a few bytes is one of lines, in chunks of %i bytes', async (size) => {
+  const read = (text: string) => Array.fromAsync(readRecordFile(inChunks(Buffer.from(text), size)));
+  expect(await read('')).toEqual([]);
+  expect(await read('{}\n')).toEqual([Buffer.from('{}')]);
+  expect(await read('{}\n[1]')).toEqual([Buffer.from('{}'), Buffer.from('[1]')]);
 });
 
 test.each([1, 3, 16])(
@@ -74,7 +81,8 @@ describe.each([
     for (const size of [1, first.length, 64, 1_000_000]) {
       await expect(read(file, size), `in chunks of ${size}`).rejects.toThrow();
     }
-    if (bytes[0] === 0) await expect(read(file, 1_000_000)).rejects.toThrow(UnusedInputError);
+    if (bytes[0] === 0)
+      await expect(read(file, 1_000_000)).rejects.toMatchObject({ name: 'UnusedInputError' });
   });
 });
 

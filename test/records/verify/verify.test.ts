@@ -11,7 +11,7 @@ import {
 import { FULL_RECORD } from '#testkit/records/records.ts';
 import { toReportText } from '../../../src/cli/tables/verify-text.ts';
 import { type ReportedInstance, toReport } from '../../../src/records/verify/report.ts';
-import { TooManyInstancesError, Verification } from '../../../src/records/verify/verify.ts';
+import { Verification } from '../../../src/records/verify/verify.ts';
 import { ledgerOf, recordOf } from './made-ledger.ts';
 
 /** Verifies lines of spans. */
@@ -361,7 +361,7 @@ describe('hostile lines', () => {
     expect(verification.checks.size).toBe(100_000);
     verification.addLine(Buffer.from(toLine([recordOf('a', 1)])));
     expect(() => verification.addLine(Buffer.from(toLine([recordOf('c', 1)])))).toThrow(
-      TooManyInstancesError,
+      expect.objectContaining({ name: 'TooManyInstancesError' }),
     );
   });
 
