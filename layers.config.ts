@@ -17,31 +17,33 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 
 /** What each room may use besides itself: doors, then packages. Each room stands above those that it uses. */
 const TABLE = `
-#cli              #access #base #cli/admin-client #cli/arguments #cli/terminal #config #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
-#gateway          #access #admin #background #base #config #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
+#cli              #access #base #cli/admin-client #cli/arguments #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
+#gateway          #access #admin #background #base #config #config/secrets #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
 #background       #access #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
 #otel             #otel/base #otel/disk #otel/export #otel/ledger #otel/metrics #otel/queue #otel/record #otel/resource #otel/span @opentelemetry/ node:
-#admin            #base #config #otel/base #otel/queue #otel/record #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
+#admin            #base #config/secrets #config/values #otel/base #otel/queue #otel/record #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
 #proxy            #access #base #config #json #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
-#rollout          #base #cli/admin-client #cli/arguments #cli/terminal #config #otel/base #state-dir #verdict zod node:
+#rollout          #base #cli/admin-client #cli/arguments #cli/terminal #config/secrets #config/values #otel/base #state-dir #verdict zod node:
 #fleet            #access #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
 #otel/metrics     #otel/base #otel/encoding #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #otel/span        #otel/base #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #replicas/control #base #config #otel/base #replicas #replicas/drain-state #replicas/shared #replicas/terms #state-dir #verdict undici node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/record #otel/record/registry
-#cli/admin-client #base #cli/arguments #cli/terminal #config undici node:
+#cli/admin-client #base #cli/arguments #cli/terminal #config/secrets #config/values undici node:
 #records          #otel/disk #otel/encoding #otel/ledger #otel/record #otel/record/registry node:
-#replicas         #config #replicas/routing #replicas/shared #replicas/terms #wire undici node:
+#replicas         #replicas/routing #replicas/shared #replicas/terms #wire undici node:
 #otel/ledger      #otel/base #otel/disk #otel/record #otel/record/registry
 #cli/terminal     #cli/arguments #otel/base node:
 #replicas/shared  #replicas/terms #shared-memory node:
 #otel/disk        #otel/base #otel/export #otel/record node:
 #access           #base #config #otel/base #shared-memory #wire jose node:
-#cli/arguments    #base #config node:
+#cli/arguments    #base #config #config/secrets node:
 #replicas/terms   #config
 #otel/export      #otel/base #otel/encoding #otel/record @opentelemetry/ node:
 #otel/resource    #otel/base @opentelemetry/ node:
-#config           #base yaml zod node:
+#config           #base #config/secrets #config/values yaml zod node:
+#config/secrets   #base node:
+#config/values    node:
 #state-dir        #otel/base node:
 #otel/record      #otel/encoding #otel/record/registry @opentelemetry/ node:
 #otel/encoding    @opentelemetry/

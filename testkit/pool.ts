@@ -1,7 +1,7 @@
-import type { ReplicaConfig } from '#config';
 import { type PoolSettings, ReplicaPool } from '#replicas';
 import { BackgroundCounts, Drains, ReplicaRegistry } from '#replicas/control';
 import { allocateSharedState, allocateStoredResponses, SharedState, StoredResponses } from '#replicas/shared';
+import type { ReplicaConfig } from '#replicas/terms';
 import { DeadlineClock, SharedReads } from '#wire';
 
 /** Requests that may wait in all pools of a test together. */
@@ -20,6 +20,7 @@ export function toReplicaConfig(
     name,
     url,
     host: name,
+    apiKey: null,
     gpuModel: null,
     gpuCount: null,
     maxInflight: null,

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
-import { type AdminToken, toConfig } from '#config';
+import { parseConfig } from '#config';
+import type { AdminToken } from '#config/secrets';
 import { type CloseResult, createGateway } from '#gateway';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/control';
-import { parseConfigFile } from '../src/config/load.ts';
 import { type EnvironmentSecrets, NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
 import { EventLog } from './event-log.ts';
 
@@ -138,15 +138,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const stateDir = options.stateDir ?? join(ownDir ?? '', 'state');
   const { adminToken = ADMIN_TOKEN, hashSalt = 'test-salt' } = options;
   let configText = JSON.stringify(toConfigFile(options, stateDir));
-  const readConfig = () => parseConfigFile(configText, { path: 'gateway.yaml', env: {} });
-  const file = readConfig();
+  const readConfig = () => parseConfig(configText, { path: 'gateway.yaml', env: {} });
+  const config = readConfig();
   const records = new EventLog<Readonly<RequestRecord>>();
   const logLines = new EventLog<string>();
   const { collectorHeaders = NO_SECRETS.collectorHeaders } = options;
   const secrets = { hashSalt, tokens: toTokens(options), collectorHeaders };
-  const gateway = createGateway(toConfig(file), {
+  const gateway = createGateway(config, {
     configSource: {
-      ...{ file, read: async () => readConfig() },
+      ...{ config, read: async () => readConfig() },
       readSecrets: async () => ({ ...secrets, ...(await options.readSecrets?.()) }),
     },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
@@ -159,9 +159,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     },
   });
   const { listen, adminListen } = await gateway.start();
-  const schemeOf = (tls: unknown) => (tls === undefined ? 'http' : 'https');
-  const url = `${schemeOf(file.gateway.tls)}://${listen.host}:${listen.port}`;
-  const adminUrl = `${schemeOf(file.gateway.admin_tls)}://${adminListen.host}:${adminListen.port}`;
+  const schemeOf = (tls: unknown) => (tls === null ? 'http' : 'https');
+  const url = `${schemeOf(config.gateway.tls)}://${listen.host}:${listen.port}`;
+  const adminUrl = `${schemeOf(config.gateway.adminTls)}://${adminListen.host}:${adminListen.port}`;
 
   const close = async () => {
     const result = await gateway.close();

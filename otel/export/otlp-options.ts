@@ -28,8 +28,8 @@ export interface OtlpOptions {
 /** What the configuration says. It takes precedence over the variables. */
 export interface ConfiguredCollector {
   /** A base URL: `v1/traces` or `v1/metrics` is appended. */
-  readonly endpoint?: string | undefined;
-  readonly protocol?: OtlpProtocol | undefined;
+  readonly endpoint?: string | null;
+  readonly protocol?: OtlpProtocol | null;
   /** Headers beside those of the variables. */
   readonly headers?: CollectorHeaders | undefined;
 }
@@ -45,9 +45,10 @@ export async function readOtlpOptions(
   log: TelemetryLog,
   signal: Signal = 'traces',
 ): Promise<OtlpOptions> {
-  const { endpoint, protocol = readProtocol(signal, log) } = configured;
+  const { endpoint } = configured;
+  const protocol = configured.protocol ?? readProtocol(signal, log);
   const { headers: configuredHeaders = new CollectorHeaders(NO_HEADER_TEXTS) } = configured;
-  if (endpoint === undefined) checkAddresses(signal);
+  if (endpoint == null) checkAddresses(signal);
   checkFiles(signal);
   const path = `v1/${signal}`;
   const base = endpoint ?? findCorrectedBase(signal, log);

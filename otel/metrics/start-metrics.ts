@@ -29,7 +29,7 @@ export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownMod
    * Undefined: metrics are not pushed. What is set takes precedence over the OTEL_EXPORTER_OTLP_* variables,
    * `intervalMs` over OTEL_METRIC_EXPORT_INTERVAL.
    */
-  readonly push: (ConfiguredCollector & { readonly intervalMs?: number | undefined }) | undefined;
+  readonly push: (ConfiguredCollector & { readonly intervalMs?: number | null }) | undefined;
 }
 
 /** The sources of the metrics that are not sums of records, and what metrics share with records. */

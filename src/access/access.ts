@@ -23,6 +23,7 @@ export {
   type CountedLimits,
   type LimitKind,
   type LimitRefusal,
+  limitsOf,
 } from './limits/admission.ts';
 export {
   allocateClientLimits,

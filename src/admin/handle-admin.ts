@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { allows, isOwnReplica, type NeededRole, TOKEN_VARIABLES } from '#config';
+import { allows, isOwnReplica, type NeededRole, TOKEN_VARIABLES } from '#config/secrets';
 import { toShownText } from '#wire';
 import type { AdminAccess, Caller } from './access/admin-access.ts';
 import type { FailedTokens } from './access/failed-tokens.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { NeededRole } from '#config';
+import type { NeededRole } from '#config/secrets';
 import { ADMIN_ERRORS, type AdminErrorCode, errorSchema } from './admin-error.ts';
 import type { Route } from './route.ts';
 

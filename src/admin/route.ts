@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { NeededRole } from '#config';
+import type { NeededRole } from '#config/secrets';
 import type { Caller } from './access/admin-access.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError, type AdminErrorCode } from './admin-error.ts';

@@ -10,6 +10,7 @@
 export { atMostOncePerMinute } from './at-most-once-per-minute.ts';
 export { closestName, isSameName } from './closest-name.ts';
 export { readEmbeddedFolder, startThread } from './embedded.ts';
+export { toFileProblem } from './file-problem.ts';
 export { inParallel } from './in-parallel.ts';
 export { createInTurn, type InTurn } from './in-turn.ts';
 export { itemsOf, memberOf } from './members.ts';

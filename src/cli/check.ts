@@ -4,14 +4,15 @@ import { printJson } from '#cli/admin-client';
 import {
   COMMANDS,
   type Invocation,
-  loadConfigFile,
   parseOptions,
+  readConfigFile,
   requireConfigPath,
   UsageError,
 } from '#cli/arguments';
 import { type Cell, createPaint, toTable } from '#cli/terminal';
-import { type Config, printConfigFile, readEnvironmentSecrets, toConfig } from '#config';
-import type { ConnectionCheck } from '#gateway';
+import { type Config, printConfig } from '#config';
+import { readEnvironmentSecrets } from '#config/secrets';
+import type { ConnectionCheck, SecuredConfig } from '#gateway';
 import { createLogger } from './serve/log/logger.ts';
 import { toReasonText } from './tables/replica-cells.ts';
 
@@ -24,8 +25,8 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const { values } = parseOptions(args, COMMANDS.check.options);
   if (values.json && !values.connect) throw new UsageError("option '--json' needs '--connect'");
   const path = requireConfigPath(values.config, env);
-  const { file, fromFiles } = await loadConfigFile(path, env);
-  const config = await withCertificates(toConfig(file), stderr);
+  const { config, fromFiles } = await readConfigFile(path, env);
+  const secured = await withCertificates(config, stderr);
   await readClients(config);
   const { secrets, warnings } = await readEnvironmentSecrets(env);
   for (const warning of warnings) stderr.write(`gateway: warning: ${warning}\n`);
@@ -33,10 +34,10 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const log = createLogger({ level: 'warn', format: 'auto' }, stderr, env);
   await checkSettings(config, secrets.collectorHeaders, log);
   if (!values.connect) {
-    stdout.write(printConfigFile(file, fromFiles));
+    stdout.write(printConfig(config, fromFiles));
     return 0;
   }
-  const checks = await checkConnections(config, secrets.collectorHeaders);
+  const checks = await checkConnections(secured, secrets.collectorHeaders);
   const isOk = checks.every((each) => each.isOk);
   if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
   else {
@@ -49,14 +50,13 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
  * Reads the certificates, as the gateway does at its start. Rejects with an UnusableSettingError if it could not use them, or if
  * one has expired; warns of those that soon will.
  */
-async function withCertificates(config: Config, stderr: Invocation['stderr']): Promise<Config> {
+async function withCertificates(config: Config, stderr: Invocation['stderr']): Promise<SecuredConfig> {
   const certificates = await createCertificateReader()(config);
   const expiring = findExpiring(config, certificates, Date.now());
   const expired = expiring.find(({ isExpired }) => isExpired);
   if (expired !== undefined) throw new UnusableSettingError(`${expired.where} expired on ${expired.day}`);
   for (const { where, day } of expiring) stderr.write(`gateway: warning: ${where} expires on ${day}\n`);
-  const { replicas, services } = certificates;
-  return { ...config, replicas, services };
+  return { ...config, replicas: certificates.replicas };
 }
 
 const HEAD = ['NAME', 'TARGET', 'RESULT', { head: 'TIME', isNumber: true }, 'WHAT TO CHANGE'];

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { StartError, UnusableSettingError } from '#base';
+import { StartError, toFileProblem, UnusableSettingError } from '#base';
 import {
   COMMANDS,
   type Invocation,
@@ -10,7 +10,6 @@ import {
   UsageError,
 } from '#cli/arguments';
 import { createPaint, type Paint, toOneLine, toTable } from '#cli/terminal';
-import { toFileProblem } from '#config';
 import {
   type CacheSummary,
   isCoarseEnough,

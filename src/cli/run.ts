@@ -83,7 +83,11 @@ async function report(error: unknown, name: CommandName | null, { stderr }: Invo
     stderr.write(`gateway: ${error.message}\n`);
     return error instanceof UnusableSettingError ? 2 : 1;
   }
-  const { ConfigError, SecretError } = await import('#config'); // what has thrown them has loaded it already
+  // What has thrown them has loaded them already.
+  const [{ ConfigError }, { SecretError }] = await Promise.all([
+    import('#config'),
+    import('#config/secrets'),
+  ]);
   if (error instanceof ConfigError) {
     stderr.write(`${error.message}\n`);
     return 2;

@@ -15,7 +15,7 @@ import {
 } from '#cli/admin-client';
 import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
 import { createProgressLine } from '#cli/terminal';
-import { printDuration } from '#config';
+import { printDuration } from '#config/values';
 import { toReasonText } from './tables/replica-cells.ts';
 
 const DEFAULT_TIMEOUT = '2m';

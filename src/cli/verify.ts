@@ -1,3 +1,4 @@
+import { toFileProblem } from '#base';
 import {
   COMMANDS,
   type Invocation,
@@ -7,7 +8,6 @@ import {
   UsageError,
 } from '#cli/arguments';
 import { toOneLine } from '#cli/terminal';
-import { toFileProblem } from '#config';
 import { type RecordSource, UnreadableError, verifyRecords } from '#records';
 import { toReportText } from './tables/verify-text.ts';
 

@@ -1,11 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { toApiClient } from './client-config.ts';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
-import type { ApiClientConfig } from './effective-config.ts';
+import { type Config, factsAt } from './schema.ts';
+import { showValue, toKeyPath } from './shown-value.ts';
 import { TakenClients } from './validation/taken-clients.ts';
 import { validateClient } from './validation/validate.ts';
 import { isObject, type Violation } from './validation/violation.ts';
-import { showValue, toKeyPath } from './values/shown-value.ts';
 import { readYaml } from './yaml/yaml-source.ts';
 
 /** 1 MiB of YAML takes a second to read, 20 MiB more than a minute; JSON lines take 5 µs each. */
@@ -16,6 +15,8 @@ const ENTRIES_PER_TURN = 500;
 
 /** Further problems are not looked for. */
 const MAX_PROBLEMS = 20;
+
+type ApiClient = NonNullable<Config['clients']>[number];
 
 /** One entry of the file as plain data. */
 interface Entry {
@@ -32,13 +33,13 @@ interface Entry {
 export async function parseClientsFile(
   text: string,
   path: string,
-  others: readonly ApiClientConfig[],
-): Promise<readonly ApiClientConfig[]> {
+  others: readonly ApiClient[],
+): Promise<readonly ApiClient[]> {
   const taken = new TakenClients();
-  for (const [index, { name, keyDigests }] of others.entries()) {
-    taken.take(name, keyDigests, `clients[${index}] of the configuration`);
+  for (const [index, { name, keySha256 }] of others.entries()) {
+    taken.take(name, keySha256, `clients[${index}] of the configuration`);
   }
-  const clients: ApiClientConfig[] = [];
+  const clients: ApiClient[] = [];
   const problems: ConfigProblem[] = [];
   let count = 0;
   for (const entry of toEntries(text, path)) {
@@ -57,13 +58,13 @@ export async function parseClientsFile(
 function checkEntry(
   { value, lineOf }: Entry,
   taken: TakenClients,
-): { readonly client: ApiClientConfig } | { readonly problems: readonly ConfigProblem[] } {
+): { readonly client: ApiClient } | { readonly problems: readonly ConfigProblem[] } {
   const checked = validateClient(value);
   if ('violations' in checked) {
     return { problems: checked.violations.map((violation) => toProblem(violation, value, lineOf)) };
   }
-  const client = toApiClient(checked.client);
-  const repeated = taken.take(client.name, client.keyDigests, `line ${lineOf([])}`);
+  const { client } = checked;
+  const repeated = taken.take(client.name, client.keySha256, `line ${lineOf([])}`);
   if (repeated.length === 0) return { client };
   return {
     problems: repeated.map(({ key, message }) => ({ line: lineOf([key]), keyPath: key, text: message })),
@@ -76,7 +77,10 @@ function toProblem(violation: Violation, value: unknown, lineOf: Entry['lineOf']
   const place = { line: lineOf(path), keyPath: toKeyPath(path) };
   if ('message' in violation) return { ...place, text: violation.message };
   const found = path.reduce<unknown>((at, step) => (isObject(at) ? at[String(step)] : undefined), value);
-  return { ...place, text: `found ${showValue(found, path.at(-1))}, expected ${violation.expected}` };
+  return {
+    ...place,
+    text: `found ${showValue(found, factsAt(violation.path))}, expected ${violation.expected}`,
+  };
 }
 
 /** Null for an empty line. */

@@ -2,14 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { z } from 'zod';
+import { toFileProblem, UnusableSettingError } from '#base';
+import type { Environment } from '#config/secrets';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
-import { type Config, toConfig } from './effective-config.ts';
-import type { Environment } from './environment.ts';
-import { type ConfigFile, configSchema } from './schema.ts';
-import { readReferencedFiles, type SecretFiles } from './secrets/references.ts';
-import { validate } from './validation/validate.ts';
+import { apiClient } from './schema/clients.ts';
+import { mapValues } from './schema/keys.ts';
+import { type Config, configSchema, factsAt } from './schema.ts';
+import { MASK, showValue, toKeyPath } from './shown-value.ts';
+import { validate, validateClient } from './validation/validate.ts';
 import type { Violation } from './validation/violation.ts';
-import { MASK, showValue, toKeyPath } from './values/shown-value.ts';
+import { readReferencedFiles, type SecretFiles } from './yaml/references.ts';
 import { type Place, readYaml, type YamlSource } from './yaml/yaml-source.ts';
 
 /** Where a configuration text comes from: its path, for relative paths, and the variables and files that it may use. */
@@ -20,38 +22,34 @@ export interface ConfigOrigin {
   readonly files?: SecretFiles;
 }
 
-/** A valid file, and which of its values must not be shown. */
-export interface LoadedConfigFile {
-  readonly file: ConfigFile;
+/** A configuration, and which of its values must not be shown. */
+export interface LoadedConfig {
+  readonly config: Config;
   /** The key paths of the values that contain the content of another file. */
   readonly fromFiles: ReadonlySet<string>;
 }
 
-/** Reads a configuration file. Throws a ConfigError with all its problems, or the error of the file system. */
-export async function loadConfig(path: string, env: Environment): Promise<Config> {
-  return toConfig((await loadConfigText(await readFile(path, 'utf8'), { path, env })).file);
-}
-
-/** Parses YAML after reading the files that it refers to. Rejects with a ConfigError with all its problems. */
-export async function loadConfigText(
-  text: string,
-  { path, env }: Pick<ConfigOrigin, 'path' | 'env'>,
-): Promise<LoadedConfigFile> {
+/**
+ * Reads a configuration file and the files that it refers to. Rejects with a ConfigError with all its problems, or with
+ * an UnusableSettingError if the file cannot be read.
+ */
+export async function loadConfig(path: string, env: Environment): Promise<LoadedConfig> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new UnusableSettingError(
+      `cannot read the configuration file ${path}: ${toFileProblem(error)}`,
+      error,
+    );
+  });
   const files = await readReferencedFiles(text, dirname(resolve(path)));
   return parseLoaded(text, { path, env, files });
 }
 
-/** Parses YAML to the configuration in effect. Throws a ConfigError with all its problems. */
+/** Parses YAML to the configuration in effect, with all defaults. Throws a ConfigError with all its problems. */
 export function parseConfig(text: string, origin: ConfigOrigin): Config {
-  return toConfig(parseConfigFile(text, origin));
+  return parseLoaded(text, origin).config;
 }
 
-/** Parses YAML to the keys of the file, with all defaults. Throws a ConfigError with all its problems. */
-export function parseConfigFile(text: string, origin: ConfigOrigin): ConfigFile {
-  return parseLoaded(text, origin).file;
-}
-
-function parseLoaded(text: string, { path, env, files = new Map() }: ConfigOrigin): LoadedConfigFile {
+function parseLoaded(text: string, { path, env, files = new Map() }: ConfigOrigin): LoadedConfig {
   const source = readYaml(text, { env, files });
   if (source.data === undefined) throw new ConfigError(path, source.problems);
   const result = validate(source.data ?? {});
@@ -63,19 +61,21 @@ function parseLoaded(text: string, { path, env, files = new Map() }: ConfigOrigi
   if ('violations' in result || source.problems.length > 0) {
     throw new ConfigError(path, [...source.problems, ...problems]);
   }
-  return { file: fillDerivedDefaults(result.file, dirname(resolve(path)), env), fromFiles: source.fromFiles };
+  return { config: fillDerived(result.config, dirname(resolve(path)), env), fromFiles: source.fromFiles };
 }
 
-/** Prints the file with all defaults; secrets, and all that comes from other files, are masked. */
-export function printConfigFile(file: ConfigFile, fromFiles: ReadonlySet<string> = new Set()): string {
-  const { replicas, state, ...rest } = z.encode(configSchema, file);
-  const shown = {
-    ...rest,
-    state:
-      state?.redis === undefined ? state : { ...state, redis: state.redis.replace(/\/\/.*@/, `//${MASK}@`) },
-    replicas: replicas.map((replica) => ('api_key' in replica ? { ...replica, api_key: MASK } : replica)),
-  };
-  return stringify(maskPaths(shown, [], fromFiles), { lineWidth: 0 });
+/** Prints the configuration as a file with all defaults; secrets, and all that comes from other files, are masked. */
+export function printConfig(config: Config, fromFiles: ReadonlySet<string> = new Set()): string {
+  const shown = mapValues(configSchema, config, (value, { holds }) => {
+    if (holds === 'secret_url') return String(value).replace(/\/\/.*@/, `//${MASK}@`);
+    return holds === 'secret' ? MASK : value;
+  });
+  return stringify(maskPaths(toFile(shown), [], fromFiles), { lineWidth: 0 });
+}
+
+/** The keys of the file, as `gateway check` prints them. */
+export function toFile(config: Config): z.input<typeof configSchema> {
+  return z.encode(configSchema, config as z.output<typeof configSchema>);
 }
 
 /** Replaces the values at these key paths. The host of a replica may have been taken from its URL. */
@@ -89,38 +89,39 @@ function maskPaths(value: unknown, path: readonly PropertyKey[], masked: Readonl
   );
 }
 
-/** Prints entries of `clients` as that section of a file. */
-export function printApiClients(clients: NonNullable<z.input<typeof configSchema>['clients']>): string {
-  return stringify({ clients }, { lineWidth: 0 });
+/** An entry of `clients`, as data and as that section of a file. */
+export interface ClientEntry {
+  readonly entry: z.input<typeof apiClient>;
+  readonly yaml: string;
+}
+
+/** Checks an entry of `clients` from texts; otherwise says which key is wrong, and what was expected. */
+export function createClientEntry(
+  given: Readonly<Record<string, unknown>>,
+): ClientEntry | { readonly key: string; readonly expected: string } {
+  const checked = validateClient(given);
+  if ('client' in checked) {
+    const entry = z.encode(apiClient, checked.client);
+    return { entry, yaml: stringify({ clients: [entry] }, { lineWidth: 0 }) };
+  }
+  const [first] = checked.violations;
+  if (first === undefined) throw new RangeError('an entry that is refused breaks a rule');
+  return { key: String(first.path[2]), expected: 'expected' in first ? first.expected : first.message };
 }
 
 /** Fills in the defaults that depend on other values, and makes paths absolute. */
-function fillDerivedDefaults(file: ConfigFile, directory: string, env: Environment): ConfigFile {
-  const { tls, admin_tls, ...gateway } = file.gateway;
-  const replicas = file.replicas.map((replica) => ({
-    ...(replica.url === undefined ? replica : { host: new URL(replica.url).hostname, ...replica }),
-    ...(replica.tls === undefined ? {} : { tls: withAbsolutePaths(replica.tls, directory) }),
-    ...(replica.kubernetes === undefined
-      ? {}
-      : { kubernetes: withAbsoluteFiles(replica.kubernetes, directory) }),
-  }));
+function fillDerived(config: Config, directory: string, env: Environment): Config {
+  const stateDir = resolve(findStateBase(env) ?? directory, config.stateDir);
+  const absolute = mapValues(configSchema, { ...config, stateDir }, (value, { holds }) =>
+    holds === 'path' && !/^https?:/i.test(String(value)) ? resolve(directory, String(value)) : value,
+  );
   return {
-    ...file,
-    state_dir: resolve(findStateBase(env) ?? directory, file.state_dir),
-    ...(file.clients_file === undefined ? {} : { clients_file: resolve(directory, file.clients_file) }),
-    ...(file.jwt === undefined ? {} : { jwt: { ...file.jwt, jwks: toSource(file.jwt.jwks, directory) } }),
-    gateway: {
-      ...gateway,
-      ...(tls === undefined ? {} : { tls: withAbsolutePairs(tls, directory) }),
-      ...(admin_tls === undefined ? {} : { admin_tls: withAbsolutePairs(admin_tls, directory) }),
-    },
-    replicas,
+    ...absolute,
+    replicas: absolute.replicas.map((replica) => {
+      const host = replica.url === null ? null : new URL(replica.url).hostname;
+      return { ...replica, host: replica.host ?? host };
+    }),
   };
-}
-
-/** A URL as it is; a path as an absolute one. */
-function toSource(given: string, directory: string): string {
-  return /^https?:/i.test(given) ? given : resolve(directory, given);
 }
 
 /**
@@ -132,37 +133,6 @@ function findStateBase({ STATE_DIRECTORY = '' }: Environment): string | null {
   return isAbsolute(first) ? first : null;
 }
 
-interface TlsPaths {
-  readonly ca?: string | undefined;
-  readonly client_ca?: string | undefined;
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-}
-
-function withAbsolutePaths<T extends TlsPaths>(tls: T, directory: string): T {
-  const { ca, client_ca, cert, key } = tls;
-  const paths = Object.entries({ ca, client_ca, cert, key }).flatMap(([name, path]) =>
-    path === undefined ? [] : [[name, resolve(directory, path)]],
-  );
-  return { ...tls, ...Object.fromEntries(paths) };
-}
-
-function withAbsoluteFiles<T extends { readonly token_file: string; readonly ca_file: string }>(
-  source: T,
-  directory: string,
-): T {
-  const { token_file, ca_file } = source;
-  return { ...source, token_file: resolve(directory, token_file), ca_file: resolve(directory, ca_file) };
-}
-
-function withAbsolutePairs<T extends TlsPaths & { readonly pairs: TlsPaths[] }>(
-  tls: T,
-  directory: string,
-): T {
-  const pairs = tls.pairs.map((pair) => withAbsolutePaths(pair, directory));
-  return { ...withAbsolutePaths(tls, directory), pairs };
-}
-
 function toProblem(violation: Violation, { places, fromFiles }: YamlSource): ConfigProblem {
   const keyPath = toKeyPath(violation.path);
   const place = places.get(keyPath);
@@ -172,9 +142,7 @@ function toProblem(violation: Violation, { places, fromFiles }: YamlSource): Con
     const text = fromFiles.has(keyPath) ? 'the content of the file does not fit here' : violation.message;
     return { line, keyPath, text };
   }
-  // What is in a list is as secret as the list.
-  const key = violation.path.findLast((step) => typeof step === 'string');
-  const found = showValue(place?.value, key);
+  const found = showValue(place?.value, factsAt(violation.path));
   return { line, keyPath, text: `found ${found}, expected ${violation.expected}` };
 }
 

@@ -1,58 +1,34 @@
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
-import { type ConfigFile, configSchema } from './schema.ts';
+import type { z } from 'zod';
+import { toFile } from './load.ts';
+import { factsOf, keysOf } from './schema/keys.ts';
+import { type Config, configSchema } from './schema.ts';
 
-/**
- * The sections and keys that a reload applies, because they can change between two requests. Every other key needs a
- * restart: its value was used to bind, open or compute something at start.
- */
-export const RELOADED_KEYS = [
-  'gateway.admin_hosts',
-  'gateway.trusted_proxies',
-  'headers',
-  'endpoints',
-  'pass',
-  'models_listing',
-  'aliases',
-  'clients',
-  'clients_file',
-  'jwt',
-  'tenant_limits',
-  'replicas',
-  'discovery',
-  'routing',
-  'retry',
-  'health',
-  'rollout',
-  'timeouts',
-  'limits.body',
-  'limits.before_model',
-  'limits.event',
-  'limits.queue',
-  'limits.background',
-  'shutdown',
-  'trace.url_template',
-  'log.level',
-  'log.requests',
-] as const;
+/** The sections and keys that a reload applies, in the order of the schema. */
+export const RELOADED_KEYS: readonly string[] = findReloaded(configSchema, '');
+
+function findReloaded(schema: z.core.$ZodType, keyPath: string): string[] {
+  if (factsOf(schema).isReloaded) return [keyPath];
+  return Object.entries(keysOf(schema)).flatMap(([key, own]) => findReloaded(own, join(keyPath, key)));
+}
 
 /** What a reload would do. Key paths are those of the file; `replicas` counts as one key. */
 export interface ReloadPlan {
-  /** The file in effect after the reload. */
-  readonly file: ConfigFile;
+  /** The configuration in effect after the reload. */
+  readonly config: Config;
   /** The keys whose value changes. */
   readonly changed: readonly string[];
   /** The keys whose new value needs a restart. They keep their current value. */
   readonly needsRestart: readonly string[];
 }
 
-/** Compares the file in effect with the next one, which is valid. */
-export function planReload(current: ConfigFile, next: ConfigFile): ReloadPlan {
-  const before: unknown = z.encode(configSchema, current);
-  const wanted: unknown = z.encode(configSchema, next);
+/** Compares the configuration in effect with the next one. */
+export function planReload(current: Config, next: Config): ReloadPlan {
+  const before: unknown = toFile(current);
+  const wanted: unknown = toFile(next);
   const after = applyReloaded(before, wanted, '');
   return {
-    file: configSchema.parse(after),
+    config: configSchema.parse(after),
     changed: findDifferences(before, after, ''),
     needsRestart: findDifferences(after, wanted, ''),
   };
@@ -63,7 +39,7 @@ function applyReloaded(before: unknown, wanted: unknown, keyPath: string): unkno
   if (!isSection(before) || !isSection(wanted)) {
     return isReloaded(keyPath) || isOtherPassword(keyPath, before, wanted) ? wanted : before;
   }
-  const values = keysOf(before, wanted).map((key) => [
+  const values = keysOfBoth(before, wanted).map((key) => [
     key,
     applyReloaded(before[key], wanted[key], join(keyPath, key)),
   ]);
@@ -72,7 +48,7 @@ function applyReloaded(before: unknown, wanted: unknown, keyPath: string): unkno
 
 function findDifferences(a: unknown, b: unknown, keyPath: string): string[] {
   if (!isSection(a) || !isSection(b)) return isDeepStrictEqual(a, b) ? [] : [keyPath];
-  return keysOf(a, b).flatMap((key) => findDifferences(a[key], b[key], join(keyPath, key)));
+  return keysOfBoth(a, b).flatMap((key) => findDifferences(a[key], b[key], join(keyPath, key)));
 }
 
 function isReloaded(keyPath: string): boolean {
@@ -99,7 +75,7 @@ function isSection(value: unknown): value is Section {
 }
 
 /** The keys of both: a key without a default may be missing in one of them. */
-function keysOf(a: Section, b: Section): string[] {
+function keysOfBoth(a: Section, b: Section): string[] {
   return [...new Set([...Object.keys(a), ...Object.keys(b)])];
 }
 

@@ -98,8 +98,8 @@ export async function composeGateway(
     if (level !== inEffect.config.log.level) log.level = level;
   });
   const limitRows = new LimitRows(new ClientLimitTable(memory.clientLimits));
-  limitRows.configureTenants(toTenantLimitSettings(config));
-  inEffect.onValues((next) => limitRows.configureTenants(toTenantLimitSettings(next)));
+  limitRows.configureTenants(config);
+  inEffect.onValues((next) => limitRows.configureTenants(next));
   const withRows = (clients: ClientList['clients']) => clients && limitRows.assign(clients);
   const clientList = await readClients(config);
   const jwksSource = await composeJwks(composition);
@@ -251,10 +251,6 @@ function composeListener({ inEffect, parts }: Composition, serving: Serving): { 
 }
 
 /** The configuration, with the contents of the certificate files of replicas. */
-function withCertificates(config: Config, { replicas, services }: Certificates): Config {
-  return { ...config, replicas, services };
-}
-
-function toTenantLimitSettings({ jwt, tenantLimits }: Config) {
-  return { jwt: jwt?.limits ?? null, tenantLimits };
+function withCertificates(config: Config, { replicas }: Certificates) {
+  return { ...config, replicas };
 }

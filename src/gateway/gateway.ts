@@ -5,7 +5,7 @@
  * Begin with parts.ts, create-gateway.ts and compose-gateway.ts; serving/ is what each thread runs.
  */
 
-export { checkConnections } from './check-connections/check-connections.ts';
+export { checkConnections, type SecuredConfig } from './check-connections/check-connections.ts';
 export { checkSettings } from './check-connections/check-settings.ts';
 export type { ConnectionCheck } from './check-connections/connection-check.ts';
 export type { ServingGateway } from './compose-gateway.ts';

@@ -1,25 +1,16 @@
 import type { ReloadOutcome } from '#admin';
 import { type InTurn, StartError } from '#base';
-import {
-  type Config,
-  ConfigError,
-  type ConfigFile,
-  type ConfigProblem,
-  type EnvironmentSecrets,
-  findChangedSecrets,
-  planReload,
-  SecretError,
-  toConfig,
-} from '#config';
+import { type Config, ConfigError, planReload } from '#config';
+import { type EnvironmentSecrets, findChangedSecrets, SecretError } from '#config/secrets';
 import type { AdminAction } from '#otel/span';
 import { type ReplicaChanges, TooManyReplicasError } from '#replicas/control';
 
 /** A configuration file that can be read again. */
 export interface ConfigSource {
-  /** The file that the gateway was started with. */
-  readonly file: ConfigFile;
+  /** The configuration that the gateway was started with. */
+  readonly config: Config;
   /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
-  readonly read: () => Promise<ConfigFile>;
+  readonly read: () => Promise<Config>;
   /** Reads the secrets of the environment again. Rejects with a SecretError. Unset: a reload keeps them. */
   readonly readSecrets?: (() => Promise<EnvironmentSecrets>) | undefined;
 }
@@ -45,7 +36,7 @@ export function createReload(
   source: ConfigSource | undefined,
   { inTurn, secrets, apply, onAction, log }: ReloadCollaborators,
 ): (tokenName: string | null) => Promise<ReloadOutcome> {
-  let fileInEffect = source?.file;
+  let inEffect = source?.config;
   let secretsInEffect = secrets;
 
   async function reload(tokenName: string | null): Promise<ReloadOutcome> {
@@ -66,22 +57,22 @@ export function createReload(
   }
 
   async function attempt(): Promise<ReloadOutcome> {
-    if (source === undefined || fileInEffect === undefined) return NO_SOURCE;
-    const [file, given] = await Promise.allSettled([
+    if (source === undefined || inEffect === undefined) return NO_SOURCE;
+    const [next, given] = await Promise.allSettled([
       source.read(),
       source.readSecrets?.() ?? secretsInEffect,
     ]);
-    if (file.status === 'rejected' || given.status === 'rejected') {
-      const failed = [file, given].filter((each) => each.status === 'rejected');
+    if (next.status === 'rejected' || given.status === 'rejected') {
+      const failed = [next, given].filter((each) => each.status === 'rejected');
       return { kind: 'refused', problems: failed.flatMap(({ reason }) => toProblems(reason)) };
     }
     try {
-      const plan = planReload(fileInEffect, file.value);
+      const plan = planReload(inEffect, next.value);
       // A salt that needs a restart is reported by each reload until then.
       const nextSecrets = { ...given.value, hashSalt: secretsInEffect.hashSalt };
-      const replicas = await apply(toConfig(plan.file), nextSecrets);
+      const replicas = await apply(plan.config, nextSecrets);
       const found = findChangedSecrets(secretsInEffect, given.value);
-      fileInEffect = plan.file;
+      inEffect = plan.config;
       secretsInEffect = nextSecrets;
       return {
         kind: 'reloaded',
@@ -110,7 +101,7 @@ function toProblems(error: unknown): string[] {
   throw error;
 }
 
-function toLine({ line, keyPath, text }: ConfigProblem): string {
+function toLine({ line, keyPath, text }: ConfigError['problems'][number]): string {
   return `line ${line}: ${keyPath === '' ? '' : `${keyPath}: `}${text}`;
 }
 

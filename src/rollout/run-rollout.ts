@@ -1,6 +1,6 @@
 import { StartError } from '#base';
 import type { Signals } from '#cli/arguments';
-import type { Environment } from '#config';
+import type { Environment } from '#config/secrets';
 import type { RolloutGateways } from './gateways/gateways.ts';
 import { toMark } from './gateways/rollout-mark.ts';
 import type { ReplicaState, RolloutState, StateFile } from './progress-file/state-file.ts';

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { findConfigPath, UsageError, VERDICT_MODES } from '#cli/arguments';
-import { type Environment, parseDuration } from '#config';
+import type { Environment } from '#config/secrets';
+import { parseDuration } from '#config/values';
 import { fillCommand } from './restart/fill-command.ts';
 
 /** How a rollout is carried out. It is stored with its state. Times are in milliseconds. */

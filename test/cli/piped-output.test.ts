@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
+import { parseConfig, printConfig } from '#config';
 
 const run = promisify(execFile);
 
@@ -21,6 +21,6 @@ test('the output of a command reaches a pipe whole, however long it is', async (
     maxBuffer: 2 ** 24,
   });
   expect(stdout.length).toBeGreaterThan(128 * 1024);
-  expect(stdout).toBe(printConfigFile(parseConfigFile(text, { path, env: {} })));
+  expect(stdout).toBe(printConfig(parseConfig(text, { path, env: {} })));
   await rm(folder, { recursive: true });
 });

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { renderJsonSchema, renderReference } from '../../scripts/generate/config-docs.ts';
-import { parseConfigFile } from '../../src/config/load.ts';
+import { parseConfig } from '../../src/config/load.ts';
 
 const read = (path: string) => readFile(new URL(`../../docs/${path}`, import.meta.url), 'utf8');
 
@@ -13,6 +13,6 @@ it('the configuration reference and the JSON Schema are up to date', async () =>
 
 it('the example of the reference is a valid configuration', () => {
   const example = /```yaml\n(.*?)```/s.exec(renderReference())?.[1] ?? '';
-  const file = parseConfigFile(example, { path: 'gateway.yaml', env: { VLLM_KEY: 'k' } });
-  expect(file.replicas.map(({ name }) => name)).toEqual(['vllm-a', 'vllm-b']);
+  const config = parseConfig(example, { path: 'gateway.yaml', env: { VLLM_KEY: 'k' } });
+  expect(config.replicas.map(({ name }) => name)).toEqual(['vllm-a', 'vllm-b']);
 });

@@ -1,10 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the file's variables, not JavaScript's.
 import { writeFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
-import { loadConfig, parseConfig, parseConfigFile, printConfigFile } from '../../src/config/load.ts';
+import { loadConfig, parseConfig, printConfig } from '../../src/config/load.ts';
 
 const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
 const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };
@@ -14,7 +13,7 @@ describe('a configuration with only a replica', () => {
   it('has the documented defaults', () => {
     expect(parseConfig(REPLICA, source)).toEqual({
       gateway: {
-        name: hostname(),
+        name: null,
         listen: { host: '0.0.0.0', port: 8080 },
         adminListen: { host: '127.0.0.1', port: 9090 },
         adminHosts: null,
@@ -22,9 +21,8 @@ describe('a configuration with only a replica', () => {
         workers: 1,
         tls: null,
         adminTls: null,
-        recordsClientSubject: false,
       },
-      headers: { tenant: 'x-tenant', feature: 'x-feature', conversation: 'x-session-id' },
+      headers: { tenant: 'X-Tenant', feature: 'X-Feature', conversation: 'X-Session-Id' },
       endpoints: [],
       pass: [],
       modelsListing: 'next_replica',
@@ -34,12 +32,16 @@ describe('a configuration with only a replica', () => {
       clientsFile: null,
       jwt: null,
       tenantLimits: null,
-      fleet: null,
+      state: { redis: null, prefix: 'spangate' },
       replicas: [
         {
           name: 'a',
           url: 'http://a:8000',
+          dns: null,
+          kubernetes: null,
           host: 'a',
+          apiKey: null,
+          tls: null,
           gpuModel: null,
           gpuCount: null,
           models: 'auto',
@@ -47,9 +49,8 @@ describe('a configuration with only a replica', () => {
           maxInflight: null,
         },
       ],
-      services: [],
       routing: { policy: 'round_robin' },
-      retry: null,
+      retry: { statuses: [], attempts: 1 },
       health: {
         passive: false,
         active: false,
@@ -66,7 +67,9 @@ describe('a configuration with only a replica', () => {
       discovery: { modelsIntervalMs: 30_000, dnsIntervalMs: 10_000 },
       export: {
         to: 'otlp',
-        file: { maxBytes: 64 * 1024 ** 2, maxAgeMs: 3_600_000, maxTotalBytes: 1024 ** 3 },
+        endpoint: null,
+        protocol: null,
+        file: { maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 3_600_000, maxTotalBytes: 1024 ** 3 },
         queueSize: 16_384,
         queueBytes: 256 * 1024 ** 2,
         batchSize: 512,
@@ -74,7 +77,7 @@ describe('a configuration with only a replica', () => {
         retry: { initialMs: 500, maxMs: 5_000 },
         ledger: null,
       },
-      metrics: { otlp: true, maxNames: 100 },
+      metrics: { otlp: null, intervalMs: null, maxNames: 100 },
       trace: { incoming: 'link', spans: 'server', urlTemplate: null },
       prefixHash: { blockChars: 512, maxBlocks: 128 },
       timeouts: {
@@ -101,13 +104,6 @@ describe('a configuration with only a replica', () => {
       log: { level: 'info', format: 'auto', requests: false },
     });
   });
-});
-
-it('metrics are pushed by default only if records are exported by OTLP', () => {
-  const pushed = ['', 'export: { to: file }', 'export: { to: file }\nmetrics: { otlp: true }'].map(
-    (text) => parseConfig(`${REPLICA}\n${text}\n`, source).metrics.otlp,
-  );
-  expect(pushed).toEqual([true, false, true]);
 });
 
 describe('a configuration with every key', () => {
@@ -186,21 +182,18 @@ log: { level: warn, format: text, requests: true }
       trustedProxies: ['10.0.0.7', 'fd00::/8'],
       workers: 1,
       tls: {
-        pairs: [
-          { cert: '/etc/spangate/tls/a.pem', key: '/keys/a.key' },
-          { cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' },
-        ],
+        ...{ cert: '/etc/spangate/tls/a.pem', key: '/keys/a.key' },
+        pairs: [{ cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' }],
         clientCa: '/etc/spangate/tls/ca.pem',
         minVersion: 'TLSv1.3',
+        recordSubject: true,
       },
       adminTls: {
-        pairs: [{ cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' }],
-        clientCa: null,
-        minVersion: 'TLSv1.2',
+        ...{ cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' },
+        ...{ pairs: [], clientCa: null, minVersion: 'TLSv1.2' },
       },
-      recordsClientSubject: true,
     });
-    expect(config.headers).toEqual({ tenant: 'x-team', feature: 'x-app', conversation: 'x-thread' });
+    expect(config.headers).toEqual({ tenant: 'X-Team', feature: 'x-app', conversation: 'X-Thread' });
     expect(config.endpoints).toEqual(['responses', 'messages']);
     expect(config.pass).toEqual([
       { method: 'GET', path: '/version' },
@@ -212,10 +205,10 @@ log: { level: warn, format: text, requests: true }
     expect(config.clients).toEqual([
       {
         name: 'search-team',
-        keyDigests: ['a'.repeat(64), 'b'.repeat(64)],
+        keySha256: ['a'.repeat(64), 'b'.repeat(64)],
         ...{ tenant: 'search', feature: 'rag', models: ['llama-3.3-70b'] },
         expiresAtMs: Date.parse('2027-01-30T23:00:00Z'),
-        limits: { maxInflight: null, requestsPerMinute: 600, tokensPerMinute: null },
+        ...{ maxInflight: null, requestsPerMinute: 600, tokensPerMinute: null },
       },
     ]);
     expect(config.clientsFile).toBe('/etc/spangate/clients.jsonl');
@@ -223,6 +216,8 @@ log: { level: warn, format: text, requests: true }
       {
         name: 'vllm-a',
         url: 'https://10.0.0.11:8443/engine',
+        dns: null,
+        kubernetes: null,
         host: 'gpu-node-1',
         gpuModel: 'H100',
         gpuCount: 8,
@@ -230,7 +225,7 @@ log: { level: warn, format: text, requests: true }
         engine: 'vllm',
         maxInflight: null,
         apiKey: 'sk-secret-1',
-        tlsFiles: {
+        tls: {
           ca: '/etc/spangate/tls/ca.pem',
           cert: '/etc/spangate/tls/a.pem',
           key: '/keys/a.key',
@@ -241,19 +236,24 @@ log: { level: warn, format: text, requests: true }
       {
         name: 'any',
         url: 'http://b',
+        dns: null,
+        kubernetes: null,
         host: 'b',
+        apiKey: null,
+        tls: null,
         gpuModel: null,
         gpuCount: null,
         models: ['*'],
         engine: 'tgi',
         maxInflight: null,
       },
-    ]);
-    expect(config.services).toEqual([
       {
         name: 'pods',
-        url: 'http://_http._tcp.vllm.llm.svc.cluster.local/engine',
+        url: null,
+        dns: 'http://_http._tcp.vllm.llm.svc.cluster.local/engine',
+        kubernetes: null,
         host: null,
+        tls: null,
         gpuModel: null,
         gpuCount: 2,
         models: 'auto',
@@ -267,7 +267,8 @@ log: { level: warn, format: text, requests: true }
     expect(config.export).toEqual({
       to: 'file',
       endpoint: 'http://127.0.0.1:4318',
-      file: { maxBytes: 8 * 1024 ** 2, maxAgeMs: 600_000, maxTotalBytes: 32 * 1024 ** 2 },
+      protocol: null,
+      file: { maxSizeBytes: 8 * 1024 ** 2, maxAgeMs: 600_000, maxTotalBytes: 32 * 1024 ** 2 },
       queueSize: 4,
       queueBytes: 2 * 1024 ** 2,
       batchSize: 4,
@@ -279,21 +280,21 @@ log: { level: warn, format: text, requests: true }
     expect(config.limits.bodyBytes).toBe(10_000_000);
     expect(config.shutdown).toEqual({ delayMs: 5_000, graceMs: 0, flushMs: 1_500 });
     expect(config.log).toEqual({ level: 'warn', format: 'text', requests: true });
-    expect(config.fleet).toEqual({ url: 'rediss://:secret%2F@redis:6380/2', prefix: 'blue' });
+    expect(config.state).toEqual({ redis: 'rediss://:secret%2F@redis:6380/2', prefix: 'blue' });
   });
 
   it('means the same after printing, except for the masked keys', () => {
-    const printed = printConfigFile(parseConfigFile(text, source));
+    const printed = printConfig(parseConfig(text, source));
     expect(printed).toContain('api_key: "***"');
     expect(printed).not.toContain('secret');
-    const { replicas, services, fleet, ...rest } = parseConfig(printed, {
+    const { replicas, state, ...rest } = parseConfig(printed, {
       path: '/elsewhere/gateway.yaml',
       env: {},
     });
     const original = parseConfig(text, source);
     expect({ ...original, ...rest }).toEqual(original);
-    expect(fleet).toEqual({ url: 'rediss://***@redis:6380/2', prefix: 'blue' });
-    expect([...replicas, ...services].map(({ name }) => name)).toEqual(['vllm-a', 'any', 'pods']);
+    expect(state).toEqual({ redis: 'rediss://***@redis:6380/2', prefix: 'blue' });
+    expect(replicas.map(({ name }) => name)).toEqual(['vllm-a', 'any', 'pods']);
   });
 });
 
@@ -335,7 +336,7 @@ describe('a configuration file', () => {
     const directory = await temporaryFolder();
     const path = join(directory, 'gateway.yaml');
     await writeFile(path, `\uFEFF${REPLICA}state_dir: here\n`);
-    expect((await loadConfig(path, {})).stateDir).toBe(join(directory, 'here'));
+    expect((await loadConfig(path, {})).config.stateDir).toBe(join(directory, 'here'));
   });
 
   it('has a relative state_dir in the first of STATE_DIRECTORY, where systemd or the image set it', () => {
@@ -376,7 +377,7 @@ timeouts:
     expect(replicas[0]).toMatchObject({ gpuModel: 'H100', gpuCount: 8, apiKey: 'sk-secret-1' });
     expect(replicas[1]).toMatchObject({ gpuModel: 'H100', gpuCount: 4, host: 'rack-1', models: ['big'] });
     expect(timeouts).toMatchObject({ connectMs: 5_400_000, idleMs: 1_500 });
-    expect(printConfigFile(parseConfigFile(text, source))).not.toMatch(/x-|<</);
+    expect(printConfig(parseConfig(text, source))).not.toMatch(/x-|<</);
   });
 
   it('may use one anchor for a thousand replicas', () => {
@@ -410,9 +411,9 @@ timeouts:
 describe('the readiness gate of the pods of a Service', () => {
   const gateOf = (value: string) => {
     const text = `replicas: [{ name: a, kubernetes: { service: a, readiness_gate: ${value} } }]\n`;
-    const printed = printConfigFile(parseConfigFile(text, source));
+    const printed = printConfig(parseConfig(text, source));
     const gates = [text, printed].map(
-      (each) => parseConfig(each, source).services[0]?.kubernetes?.readinessGate,
+      (each) => parseConfig(each, source).replicas[0]?.kubernetes?.readinessGate,
     );
     expect(gates[1]).toBe(gates[0]);
     return gates[0];

@@ -78,7 +78,7 @@ const SHELL_WORDS: ReadonlySet<string> = new Set([
 ]);
 
 const isGatewayConfig = (keys: readonly string[]) =>
-  keys.every((key) => key.startsWith('x-') || Object.hasOwn(configSchema.shape, key));
+  keys.every((key) => key.startsWith('x-') || Object.hasOwn(configSchema.in.shape, key));
 
 /** Checks a snippet of YAML that is, or is a part of, a configuration of the gateway. Returns whether it is one. */
 function checkConfig(code: string): boolean {

@@ -8,11 +8,11 @@ const NONE = new Map();
 function startGateways(count: number, limits: { requestsPerMinute?: number; tokensPerMinute?: number }) {
   let nowNs = 1e15;
   const all = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null, ...limits };
-  const client = { name: 'a', tenant: 'a', feature: null, models: null, expiresAtMs: null, keyDigests: [] };
+  const client = { name: 'a', tenant: 'a', feature: null, models: null, expiresAtMs: null, keySha256: [] };
   const gateways = Array.from({ length: count }, (_, index) => {
     const table = new ClientLimitTable(allocateClientLimits(1), () => nowNs);
     const rows = new LimitRows(table);
-    const [assigned] = rows.assign([{ ...client, limits: all }]);
+    const [assigned] = rows.assign([{ ...client, ...all }]);
     const counted = assigned?.limits;
     if (counted == null) throw new Error('the client has limits');
     const limiter = new ClientLimiter(table, 0);
@@ -116,14 +116,14 @@ describe('the gateways of a fleet', () => {
     let nowNs = 1e15;
     const noLimits = { maxInflight: null, tokensPerMinute: null };
     const clientOf = (name: string) => ({
-      ...{ name, tenant: 't', feature: null, models: null, expiresAtMs: null, keyDigests: [] },
-      limits: { ...noLimits, requestsPerMinute: 480 },
+      ...{ name, tenant: 't', feature: null, models: null, expiresAtMs: null, keySha256: [] },
+      ...{ ...noLimits, requestsPerMinute: 480 },
     });
     const tenantLimits = { ...noLimits, requestsPerMinute: 600 };
     const gateways = ['one', 'two'].map((id) => {
       const table = new ClientLimitTable(allocateClientLimits(1), () => nowNs);
       const rows = new LimitRows(table);
-      rows.configureTenants({ jwt: null, tenantLimits: { named: [], rest: tenantLimits } });
+      rows.configureTenants({ jwt: null, tenantLimits: { default: tenantLimits } });
       const clients = rows.assign([clientOf('a'), clientOf('b')]);
       const row = rows.rowOfTenant('tenant', 't') ?? -1;
       const limiter = new ClientLimiter(table, 0);

@@ -7,8 +7,8 @@ function createGateway(id: string, maxInflight: number) {
   const table = new ClientLimitTable(allocateClientLimits(1));
   const rows = new LimitRows(table);
   const limits = { maxInflight, requestsPerMinute: null, tokensPerMinute: null };
-  const client = { name: 'a', tenant: 'a', feature: null, models: null, expiresAtMs: null, keyDigests: [] };
-  const counted = rows.assign([{ ...client, limits }])[0]?.limits;
+  const client = { name: 'a', tenant: 'a', feature: null, models: null, expiresAtMs: null, keySha256: [] };
+  const counted = rows.assign([{ ...client, ...limits }])[0]?.limits;
   if (counted == null) throw new Error('the client has limits');
   const limiter = new ClientLimiter(table, 0);
   const running: Admission[] = [];

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createInTurn } from '#base';
 import type { AdminAction } from '#otel/span';
 import { TooManyReplicasError } from '#replicas/control';
-import { parseConfigFile } from '../../src/config/load.ts';
+import { parseConfig } from '../../src/config/load.ts';
 import { NO_SECRETS } from '../../src/config/secrets/environment-secrets.ts';
 import {
   type ConfigSource,
@@ -13,7 +13,7 @@ import {
 const NOTHING = { added: [], changed: [], removed: [] };
 
 const parse = (level: string) =>
-  parseConfigFile(`replicas: [{ name: a, url: "http://a" }]\nlog: { level: ${level} }\n`, {
+  parseConfig(`replicas: [{ name: a, url: "http://a" }]\nlog: { level: ${level} }\n`, {
     path: '/etc/spangate/gateway.yaml',
     env: {},
   });
@@ -23,7 +23,7 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   const actions: AdminAction[] = [];
   const lines: string[] = [];
   const left = levels.values();
-  const source: ConfigSource = { file: parse('info'), read: async () => parse(String(left.next().value)) };
+  const source: ConfigSource = { config: parse('info'), read: async () => parse(String(left.next().value)) };
   const write = (_fields: object, message: string) => lines.push(message);
   const reload = createReload(source, {
     inTurn: createInTurn(),

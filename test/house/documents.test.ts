@@ -27,7 +27,7 @@ describe('what the documents show works', () => {
     const { services, configs } = parse(read('docker-compose.yml'));
     const config = parseConfig(configs['gateway.yaml'].content, { path: 'docker-compose.yml', env: {} });
     const hosts = [...config.replicas.map(({ url }) => url), config.export.endpoint ?? ''].map(
-      (url) => new URL(url).hostname,
+      (url) => new URL(url ?? '').hostname,
     );
     expect(hosts).toEqual(['replica-a', 'replica-b', 'collector']);
     expect(Object.keys(services)).toEqual(expect.arrayContaining(hosts));

@@ -19,8 +19,8 @@ const configOf = (name: string) =>
 test("the composition's fleet has two gateways that share one store, and have a state of their own", () => {
   const gateways = FLEET.map(configOf);
   expect(gateways.map(({ gateway }) => gateway.name)).toEqual(FLEET);
-  for (const { fleet, replicas, export: exporting } of gateways) {
-    const urls = [fleet?.url, exporting.endpoint, ...replicas.map(({ url }) => url)];
+  for (const { state, replicas, export: exporting } of gateways) {
+    const urls = [state.redis, exporting.endpoint, ...replicas.map(({ url }) => url)];
     expect(Object.keys(services)).toEqual(
       expect.arrayContaining(urls.map((url) => new URL(url ?? '').hostname)),
     );

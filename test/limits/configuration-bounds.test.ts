@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, parseDuration } from '#config';
+import { ConfigError, parseConfig } from '#config';
+import { parseDuration } from '#config/values';
 import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
-import { parseConfigFile } from '../../src/config/load.ts';
 
 interface Schema {
   readonly title?: string;
@@ -51,7 +51,7 @@ function refusalOf(path: string, value: number | string): string | null {
   const config = nest(path.split('.'), value) as object;
   const whole = isOfReplica ? config : { replicas: [{ name: 'a', url: 'http://a:1' }], ...config };
   try {
-    parseConfigFile(JSON.stringify(whole), { path: 'gateway.yaml', env: {} });
+    parseConfig(JSON.stringify(whole), { path: 'gateway.yaml', env: {} });
     return null;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -11,7 +11,7 @@ import {
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 import { toOverviewText } from '../../src/cli/operate/top/overview-text.ts';
-import { parseConfigFile, printConfigFile } from '../../src/config/load.ts';
+import { parseConfig, printConfig } from '../../src/config/load.ts';
 
 /** Every plain object seems to have members of these names. */
 const NAMES = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
@@ -96,14 +96,14 @@ test.each(NAMES)('a tenant header called %s is absent from requests without one'
 
 test.each(NAMES)('a variable called %s that is not set is an error of the configuration', (name) => {
   const text = `replicas: [{ name: a, url: "http://a", gpu_model: "\${${name}}" }]`;
-  expect(() => parseConfigFile(text, { path: 'gateway.yaml', env: { ...process.env } })).toThrow(
+  expect(() => parseConfig(text, { path: 'gateway.yaml', env: { ...process.env } })).toThrow(
     `the variable ${name} is not set`,
   );
 });
 
 test.each(NAMES)('a key called %s is unknown, and a replica may have that name', (name) => {
-  const parse = (text: string) => parseConfigFile(text, { path: 'gateway.yaml', env: {} });
+  const parse = (text: string) => parseConfig(text, { path: 'gateway.yaml', env: {} });
   const replicas = `replicas: [{ name: ${name}, url: "http://a" }]\n`;
-  expect(printConfigFile(parse(replicas))).toContain(`name: ${name}`);
+  expect(printConfig(parse(replicas))).toContain(`name: ${name}`);
   expect(() => parse(`${replicas}log: { ${name}: { level: debug } }\n`)).toThrow(`log.${name}: unknown key`);
 });

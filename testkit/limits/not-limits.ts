@@ -40,7 +40,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/admin/dashboard/traffic/failure-reasons.ts#MAX_REASONS',
     'src/admin/dashboard/traffic/top-names.ts#MAX_CANDIDATES',
     'src/admin/routes/rollout-steps.ts#MAX_TEXT_CHARS',
-    'src/config/values/shown-value.ts#MAX_SHOWN_CHARS',
+    'src/config/shown-value.ts#MAX_SHOWN_CHARS',
     'src/config/clients-file.ts#MAX_PROBLEMS',
     'src/config/yaml/yaml-syntax.ts#MAX_FINDINGS',
     'src/config/yaml/yaml-syntax.ts#MAX_NEAR_CHARS',

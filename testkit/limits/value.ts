@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runInNewContext } from 'node:vm';
-import { parseConfigFile } from '../../src/config/load.ts';
+import { parseConfig } from '#config';
+import { nameOf } from '../../src/config/schema/keys.ts';
+import { schemaAt } from '../../src/config/schema.ts';
 import { ROOT } from '../programs/results.ts';
 import { type Limit, type Source, toSourceName } from './limit.ts';
 
-const DEFAULTS = parseConfigFile('replicas: [{ name: a, url: "http://a:1" }]', {
+const DEFAULTS = parseConfig('replicas: [{ name: a, url: "http://a:1" }]', {
   path: 'gateway.yaml',
   env: {},
 });
@@ -20,7 +22,11 @@ export function readValue(source: Source): number {
 
 function readKey(key: string): number {
   let value: unknown = DEFAULTS;
-  for (const part of key.split('.')) value = (value as Readonly<Record<string, unknown>>)[part];
+  const path = key.split('.');
+  for (const [index, part] of path.entries()) {
+    const schema = schemaAt(path.slice(0, index + 1));
+    if (schema !== undefined) value = (value as Readonly<Record<string, unknown>>)[nameOf(part, schema)];
+  }
   return Number(value ?? Number.NaN);
 }
 

@@ -1,6 +1,6 @@
-import type { Engine } from '#config';
 import { EventScratch } from '#proxy';
 import { Fingerprint } from '#replicas';
+import type { Engine } from '#replicas/terms';
 import type { RecordedEndpoint } from '../../src/proxy/endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint } from '../../src/proxy/endpoints/table.ts';
 import { EventRelay } from '../../src/proxy/response/events/event-relay.ts';

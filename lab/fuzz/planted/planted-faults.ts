@@ -101,15 +101,15 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a size is printed twice as large',
-    ...{ target: 'config', file: 'src/config/values/codecs.ts' },
+    ...{ target: 'config', file: 'src/config/schema/codecs.ts' },
     from: 'print: printSize,',
     to: 'print: (bytes) => printSize(2 * bytes),',
   },
   {
     name: 'two clients may share a key in capitals',
-    ...{ target: 'clients', file: 'src/config/client-config.ts' },
-    from: 'digest.toLowerCase()',
-    to: 'digest',
+    ...{ target: 'clients', file: 'src/config/schema/clients.ts' },
+    from: '.toLowerCase()',
+    to: '',
   },
   {
     name: 'a pod that one of two slices calls ready gets requests',

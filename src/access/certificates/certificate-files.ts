@@ -2,21 +2,20 @@ import { createPrivateKey, hash, randomBytes, X509Certificate } from 'node:crypt
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { tryCertificates, UnusableSettingError } from '#base';
-import type { Config, ReplicaConfig, ServiceConfig } from '#config';
+import type { Config, SecuredReplica } from '#config';
 import { checkTlsMaterial, type TlsMaterial } from '#wire';
 
 /** What TLS uses, read from files. Null: that listener is not encrypted. */
 export interface Certificates {
   readonly listen: TlsMaterial | null;
   readonly admin: TlsMaterial | null;
-  /** The replicas and services of the configuration; those with `tls` have what their files contain. */
-  readonly replicas: readonly ReplicaConfig[];
-  readonly services: readonly ServiceConfig[];
+  /** The replicas of the configuration; those with `tls` have what their files contain. */
+  readonly replicas: readonly SecuredReplica[];
 }
 
 const TICKET_KEY_BYTES = 48; // what node:tls wants
 
-type ListenerTls = NonNullable<Config['gateway']['tls']>;
+type ListenerTls = NonNullable<Config['gateway']['adminTls']>;
 
 /**
  * Reads all certificates and keys that a configuration names, and checks that they can be used. Rejects with a
@@ -35,7 +34,7 @@ export function createCertificateReader(): ReadCertificates {
   };
 }
 
-async function readAll({ gateway, replicas, services }: Config, reading: Reading): Promise<Certificates> {
+async function readAll({ gateway, replicas }: Config, reading: Reading): Promise<Certificates> {
   const read = (tls: ListenerTls | null, key: string) =>
     tls === null ? Promise.resolve(null) : readListener(tls, key, reading);
   const [listen, admin] = await Promise.all([
@@ -46,18 +45,19 @@ async function readAll({ gateway, replicas, services }: Config, reading: Reading
     listen,
     admin,
     replicas: await Promise.all(replicas.map((replica) => withTls(replica, reading))),
-    services: await Promise.all(services.map((service) => withTls(service, reading))),
   };
 }
 
-async function readListener(
-  { pairs, clientCa, minVersion }: ListenerTls,
-  key: string,
-  reading: Reading,
-): Promise<TlsMaterial> {
+/** The certificates of a listener, each with its key. */
+export function pairsOf({ cert, key, pairs }: ListenerTls): ListenerTls['pairs'] {
+  return [{ cert, key }, ...pairs];
+}
+
+async function readListener(tls: ListenerTls, key: string, reading: Reading): Promise<TlsMaterial> {
+  const { clientCa, minVersion } = tls;
   const ca = await reading.read(clientCa, `${key}.client_ca`);
   const common = { clientCa: ca, minVersion, ticketKeys: randomBytes(TICKET_KEY_BYTES) };
-  const read = pairs.map(async (pair) => {
+  const read = pairsOf(tls).map(async (pair) => {
     const [cert, privateKey] = await Promise.all([
       reading.read(pair.cert, `${key}.cert`),
       reading.read(pair.key, `${key}.key`),
@@ -73,13 +73,13 @@ async function readListener(
   return { ...common, pairs: [first, ...others] };
 }
 
-async function withTls<T extends ReplicaConfig | ServiceConfig>(
-  config: T,
+async function withTls(
+  { tls, ...replica }: Config['replicas'][number],
   reading: Reading,
-): Promise<T & Pick<ReplicaConfig, 'tls' | 'tlsName'>> {
-  if (config.tlsFiles === undefined) return config;
-  const { serverName, verify, ...paths } = config.tlsFiles;
-  const at = `replicas: ${config.name}: tls`;
+): Promise<SecuredReplica> {
+  if (tls === null) return replica;
+  const { serverName, verify, ...paths } = tls;
+  const at = `replicas: ${replica.name}: tls`;
   const [ca, cert, key] = await Promise.all([
     reading.read(paths.ca, `${at}.ca`),
     reading.read(paths.cert, `${at}.cert`),
@@ -97,7 +97,7 @@ async function withTls<T extends ReplicaConfig | ServiceConfig>(
     });
   });
   return {
-    ...config,
+    ...replica,
     tls: { ca, cert, key, verify },
     ...(serverName === null ? {} : { tlsName: serverName }),
   };

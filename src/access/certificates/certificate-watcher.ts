@@ -83,9 +83,9 @@ export class CertificateWatcher {
   }
 
   async #use(next: Certificates): Promise<void> {
-    const { replicas, services } = this.#current;
-    const isNewForReplicas = !isDeepStrictEqual([replicas, services], [next.replicas, next.services]);
-    await this.adopt({ ...next, replicas, services });
+    const { replicas } = this.#current;
+    const isNewForReplicas = !isDeepStrictEqual(replicas, next.replicas);
+    await this.adopt({ ...next, replicas });
     if (!isNewForReplicas) return;
     // If this fails, the next check tries again.
     await this.#collaborators.useForReplicas(next);

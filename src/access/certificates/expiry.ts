@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { Config } from '#config';
-import type { Certificates } from './certificate-files.ts';
+import { type Certificates, pairsOf } from './certificate-files.ts';
 
 /** A certificate that has expired, or will soon. */
 export interface ExpiringCertificate {
@@ -16,30 +16,25 @@ const SOON_MS = 14 * 24 * 3600 * 1000;
 
 /** Finds the gateway's own certificates, for its listeners and for its replicas, that are at their end. */
 export function findExpiring(
-  { gateway, replicas, services }: Config,
+  { gateway, replicas }: Config,
   certificates: Certificates,
   nowMs: number,
 ): readonly ExpiringCertificate[] {
-  const ofListener = (tls: Config['gateway']['tls'], key: string, read: Certificates['listen']) =>
-    (tls?.pairs ?? []).map(({ cert }, index) => ({
+  const ofListener = (tls: Config['gateway']['adminTls'], key: string, read: Certificates['listen']) =>
+    (tls === null ? [] : pairsOf(tls)).map(({ cert }, index) => ({
       key: `${key}.cert`,
       path: cert,
       pem: read?.pairs[index]?.cert,
     }));
-  const ofServers = (
-    given: Config['replicas'] | Config['services'],
-    read: Certificates['replicas'] | Certificates['services'],
-  ) =>
-    given.map(({ name, tlsFiles }, index) => ({
-      key: `replicas: ${name}: tls.cert`,
-      path: tlsFiles?.cert,
-      pem: read[index]?.tls?.cert,
-    }));
+  const ofReplicas = replicas.map(({ name, tls }, index) => ({
+    key: `replicas: ${name}: tls.cert`,
+    path: tls?.cert,
+    pem: certificates.replicas[index]?.tls?.cert,
+  }));
   return [
     ...ofListener(gateway.tls, 'gateway.tls', certificates.listen),
     ...ofListener(gateway.adminTls, 'gateway.admin_tls', certificates.admin),
-    ...ofServers(replicas, certificates.replicas),
-    ...ofServers(services, certificates.services),
+    ...ofReplicas,
   ].flatMap(({ key, path, pem }) => {
     if (typeof pem !== 'string') return [];
     const { validToDate } = new X509Certificate(pem);

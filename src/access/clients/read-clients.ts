@@ -1,11 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { UnusableSettingError } from '#base';
-import { type ApiClientConfig, type Config, ConfigError, parseClientsFile } from '#config';
+import { type Config, ConfigError, parseClientsFile } from '#config';
 import { OddFileError, readRegularFile } from '#otel/base';
+import { limitsOf } from '../limits/admission.ts';
 import { MAX_LIMITED_CLIENTS } from '../limits/client-limit-table.ts';
 
 /** Half a million clients. While it is read, it takes a few times this much memory. */
 const MAX_FILE_BYTES = 64 * 1024 ** 2;
+
+/** A client of the configuration, or of the file of clients. */
+export type ConfiguredClient = NonNullable<Config['clients']>[number];
 
 /** The keys of the configuration that say who may send requests. */
 export type ClientSources = Pick<Config, 'clients' | 'clientsFile'>;
@@ -13,10 +17,10 @@ export type ClientSources = Pick<Config, 'clients' | 'clientsFile'>;
 /** Who may send requests, as it was read. */
 export interface ClientList {
   /** The clients of the configuration and those of the file; null: everyone may. */
-  readonly clients: readonly ApiClientConfig[] | null;
+  readonly clients: readonly ConfiguredClient[] | null;
   /** The clients of the configuration alone, and the version of the file: equal ones make the same list. */
   readonly sources: {
-    readonly clients: readonly ApiClientConfig[] | null;
+    readonly clients: readonly ConfiguredClient[] | null;
     readonly fileVersion: string | null;
   };
 }
@@ -35,7 +39,7 @@ export async function readClients({ clients, clientsFile }: ClientSources): Prom
 }
 
 function toList(clients: ClientList['clients'], sources: ClientList['sources']): ClientList {
-  const limitedCount = clients?.filter(({ limits }) => limits !== null).length ?? 0;
+  const limitedCount = clients?.filter((client) => limitsOf(client) !== null).length ?? 0;
   if (limitedCount > MAX_LIMITED_CLIENTS) {
     throw new UnusableSettingError(
       `clients: ${limitedCount} have limits, but only ${MAX_LIMITED_CLIENTS} can`,

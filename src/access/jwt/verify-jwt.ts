@@ -43,7 +43,7 @@ export function createJwtVerifier(rules: JwtRules, keys: readonly PublicJwk[]): 
   const keyOf = createLocalJWKSet({ keys: keys.map(toMutable) });
   const options = {
     issuer: rules.issuer,
-    audience: [...rules.audiences],
+    audience: [...rules.audience],
     algorithms: [...rules.algorithms],
     clockTolerance: TOLERANCE_S,
     requiredClaims: ['exp'],

@@ -8,6 +8,16 @@ export interface ClientLimits {
   readonly tokensPerMinute: number | null;
 }
 
+/** The limits among the settings of a client, or of a tenant; null: there are none. */
+export function limitsOf({
+  maxInflight,
+  requestsPerMinute,
+  tokensPerMinute,
+}: ClientLimits): ClientLimits | null {
+  const limits = { maxInflight, requestsPerMinute, tokensPerMinute };
+  return Object.values(limits).every((limit) => limit === null) ? null : limits;
+}
+
 /** The limits of a client that has some, and where in shared memory its use is counted. */
 export interface CountedLimits extends ClientLimits {
   readonly row: number;

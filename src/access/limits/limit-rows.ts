@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import { StartError } from '#base';
-import type { ApiClientConfig, TenantLimitsConfig } from '#config';
-import type { ClientLimits, CountedLimits } from './admission.ts';
+import type { Config } from '#config';
+import type { ConfiguredClient } from '../clients/read-clients.ts';
+import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
 import { toCostNs, WINDOW_NS } from './budget.ts';
 import { type BudgetKind, type ClientLimitTable, ROW_KNOWN_MS } from './client-limit-table.ts';
 import { RowNumbers } from './row-numbers.ts';
@@ -18,12 +19,10 @@ interface Used {
  */
 export type TenantKind = 'jwt' | 'tenant';
 
-/** The limits that tenants have. */
+/** The settings with the limits that tenants have: `jwt` of each tenant, over its tokens. */
 export interface TenantLimitSettings {
-  /** Of each tenant, over its tokens; null: none. */
   readonly jwt: ClientLimits | null;
-  /** Null: none. */
-  readonly tenantLimits: TenantLimitsConfig | null;
+  readonly tenantLimits: Config['tenantLimits'];
 }
 
 /** Tenants beyond this many of a kind share one row, but for those that `tenant_limits` names. */
@@ -45,7 +44,10 @@ interface LimitRowsOptions {
 }
 
 /** A client with the row of its limits; null: it has none. */
-export type CountedClient = Omit<ApiClientConfig, 'limits'> & { readonly limits: CountedLimits | null };
+export type CountedClient = Omit<ConfiguredClient, 'tenant' | keyof ClientLimits> & {
+  readonly tenant: string;
+  readonly limits: CountedLimits | null;
+};
 
 /**
  * Assigns rows in shared memory to the clients that have limits. A client keeps its row, and what it has used, as long
@@ -84,14 +86,16 @@ export class LimitRows {
    * Assigns rows to these clients; every worker must have taken over the assignment before. Throws a StartError when
    * there are too many.
    */
-  assign(clients: readonly ApiClientConfig[]): readonly CountedClient[] {
-    const names = new Set(clients.flatMap(({ name, limits }) => (limits === null ? [] : name)));
+  assign(clients: readonly ConfiguredClient[]): readonly CountedClient[] {
+    const names = new Set(clients.flatMap((client) => (limitsOf(client) === null ? [] : client.name)));
     this.#freeRowsFor(names);
     const assigned = clients.map((client): CountedClient => {
-      const { name, limits } = client;
-      if (limits === null) return { ...client, limits: null };
+      const { name, keySha256, tenant, feature, models, expiresAtMs } = client;
+      const facts = { name, keySha256, tenant: tenant ?? name, feature, models, expiresAtMs };
+      const limits = limitsOf(client);
+      if (limits === null) return { ...facts, limits };
       const row = this.#rows.rowOf(name) ?? this.#rows.take(name);
-      return { ...client, limits: { ...limits, row } };
+      return { ...facts, limits: { ...limits, row } };
     });
     this.#inEffect = new Map(
       assigned.flatMap(({ name, limits }) => (limits === null ? [] : [[name, limits] as const])),
@@ -101,9 +105,10 @@ export class LimitRows {
 
   /** Sets the limits of tenants. */
   configureTenants({ jwt, tenantLimits }: TenantLimitSettings): void {
-    this.#commonLimits = { jwt: jwt ?? NO_LIMITS, tenant: tenantLimits?.rest ?? NO_LIMITS };
+    const { default: rest = NO_LIMITS, ...named } = tenantLimits ?? {};
+    this.#commonLimits = { jwt: jwt ?? NO_LIMITS, tenant: rest };
     this.#ownLimits = new Map(
-      tenantLimits?.named.map(({ tenant, limits }) => [toTenantName('tenant', tenant), limits ?? NO_LIMITS]),
+      Object.entries(named).map(([tenant, limits]) => [toTenantName('tenant', tenant), limits]),
     );
     for (const [name, { row }] of this.#tenants) this.#setTenant(name, row);
   }

@@ -1,5 +1,5 @@
-import type { TenantLimitsConfig } from '#config';
-import type { ClientLimits, CountedLimits } from './admission.ts';
+import type { Config } from '#config';
+import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
 import { ROW_KNOWN_MS } from './client-limit-table.ts';
 
 /** How many tenants are remembered per thread: some 200 bytes each. */
@@ -23,9 +23,9 @@ export class TenantLimits {
     this.#nowMs = nowMs;
   }
 
-  configure({ named, rest }: TenantLimitsConfig): void {
-    this.#named = new Map(named.map(({ tenant, limits }) => [tenant, limits]));
-    this.#rest = rest;
+  configure({ default: rest, ...named }: NonNullable<Config['tenantLimits']>): void {
+    this.#named = new Map(Object.entries(named).map(([tenant, limits]) => [tenant, limitsOf(limits)]));
+    this.#rest = rest === undefined ? null : limitsOf(rest);
     // A tenant that shared a row with others may have one of its own now.
     this.#rows.clear();
   }

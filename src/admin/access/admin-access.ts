@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { AdminToken } from '#config';
+import type { AdminToken } from '#config/secrets';
 
 /** Who calls: the name and the role of the token, and which replicas it may drain if that is all it may do. */
 export type Caller = Omit<AdminToken, 'token'>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DURATION_PATTERN, parseDuration, printDuration } from '#config';
+import { DURATION_PATTERN, parseDuration, printDuration } from '#config/values';
 import { withoutControls } from '#otel/base';
 import { type DrainState, MAX_RAMP_MS } from '#replicas/drain-state';
 import { AdminError } from '../admin-error.ts';

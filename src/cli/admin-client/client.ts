@@ -1,7 +1,7 @@
 import { memberOf, parseJson, StartError } from '#base';
 import { type Invocation, type TextSink, UsageError } from '#cli/arguments';
 import { toOneLine } from '#cli/terminal';
-import { type AdminRole, allows, type NeededRole, readAdminTokens, TOKEN_VARIABLES } from '#config';
+import { type AdminToken, allows, type NeededRole, readAdminTokens, TOKEN_VARIABLES } from '#config/secrets';
 import { type Fetch, findGateway, type GatewayAddress, type GatewayOptions } from './find-gateway.ts';
 
 /** The admin API of a running gateway. */
@@ -76,7 +76,7 @@ async function findToken(env: Invocation['env'], needed: NeededRole): Promise<st
 }
 
 /** What the tokens allow that may be too weak for a command. */
-const LIMITS: Readonly<Record<AdminRole, string>> = {
+const LIMITS: Readonly<Record<AdminToken['role'], string>> = {
   admin: 'SVC_ADMIN_TOKEN is none',
   operator: 'SVC_OPERATOR_TOKEN only reads, drains and undrains',
   reader: 'SVC_READ_TOKEN only reads',

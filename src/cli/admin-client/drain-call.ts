@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { memberOf } from '#base';
 import { type ByteSource, type Invocation, type TextSink, UsageError } from '#cli/arguments';
 import { toOneLine } from '#cli/terminal';
-import { parseDuration } from '#config';
+import { parseDuration } from '#config/values';
 import { type AdminClient, RefusedError, UnreachableError } from './client.ts';
 
 const FIRST_DELAY_MS = 250;

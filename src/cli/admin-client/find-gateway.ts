@@ -9,7 +9,7 @@ import {
   requireConfigPath,
   UsageError,
 } from '#cli/arguments';
-import { type ListenAddress, parseBaseUrl, printListenAddress } from '#config';
+import { type ListenAddress, parseBaseUrl, printListenAddress } from '#config/values';
 
 /** Where the admin API of a gateway is, and how it is reached. */
 export interface GatewayAddress {
@@ -52,8 +52,8 @@ export async function findGateway(options: GatewayOptions, env: Invocation['env'
   }
   const path = findConfigPath(config, env);
   if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
-  const { admin_listen, admin_tls } = (await readConfigFile(path, env)).gateway;
-  return await toAddress(admin_listen, admin_tls, own);
+  const { adminListen, adminTls } = (await readConfigFile(path, env)).config.gateway;
+  return await toAddress(adminListen, adminTls, own);
 }
 
 /** Finds the client-facing listener of a configuration file. Throws as `findGateway` does. */
@@ -62,17 +62,17 @@ export async function findClientListener(
   env: Invocation['env'],
 ): Promise<GatewayAddress> {
   const own = await readOwn(options);
-  const { listen, tls } = (await readConfigFile(requireConfigPath(options.config, env), env)).gateway;
-  return await toAddress(listen, tls, own);
+  const { config } = await readConfigFile(requireConfigPath(options.config, env), env);
+  return await toAddress(config.gateway.listen, config.gateway.tls, own);
 }
 
 async function toAddress(
   listen: ListenAddress,
-  tls: { readonly cert: string } | undefined,
+  tls: { readonly cert: string } | null,
   own: TlsTrust,
 ): Promise<GatewayAddress> {
   const host = printListenAddress({ ...listen, host: reachable(listen.host) });
-  if (tls === undefined) return { baseUrl: `http://${host}`, fetch };
+  if (tls === null) return { baseUrl: `http://${host}`, fetch };
   const pinned = own.ca === undefined ? await readTrust(tls.cert) : {};
   return { baseUrl: `https://${host}`, fetch: await createFetch({ ...pinned, ...own }) };
 }

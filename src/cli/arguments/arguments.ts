@@ -17,7 +17,7 @@ export {
 export type { CommandSpec, OptionSpec, Words } from './command-spec.ts';
 export { COMMAND_NAMES, COMMANDS, type CommandName, isCommandName } from './command-table.ts';
 export { completion } from './completion.ts';
-export { findConfigPath, loadConfigFile, readConfigFile, requireConfigPath } from './config-file.ts';
+export { findConfigPath, readConfigFile, requireConfigPath } from './config-file.ts';
 export { help, toUnknownCommandError } from './help.ts';
 export { GROUPINGS, REPLICA_STATES, SORT_KEYS } from './operator-commands.ts';
 export { normalizeArgs, parseArguments, parseOptions } from './options.ts';

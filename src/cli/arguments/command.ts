@@ -1,4 +1,4 @@
-import type { Environment } from '#config';
+import type { Environment } from '#config/secrets';
 
 /** Where a command writes: standard output, standard error, or a test's substitute. */
 export interface TextSink {

@@ -3,7 +3,7 @@ import { itemsOf, memberOf } from '#base';
 import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, type Invocation, parseOptions, type TextSink, UsageError } from '#cli/arguments';
 import { createPaint, tableWidthOf } from '#cli/terminal';
-import { parseDuration } from '#config';
+import { parseDuration } from '#config/values';
 import { createRecordTable } from '../tables/record-table.ts';
 
 const DEFAULT_LIMIT = '20';

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { COMMANDS, type Invocation, parseOptions, UsageError } from '#cli/arguments';
-import { apiClient, printApiClients } from '#config';
+import { createClientEntry } from '#config';
 
 const KEY_BYTES = 32;
 
@@ -12,23 +12,26 @@ export async function key({ args, stdout, stderr }: Invocation): Promise<number>
   if (!/^[A-Za-z0-9._~-]{1,128}$/.test(name)) {
     throw new UsageError('NAME consists of letters, digits and . _ ~ -, at most 128');
   }
-  const { tenant, feature, model: models, expires, json } = values;
+  const { tenant, feature, model, expires, json } = values;
   const newKey = `sk-${randomBytes(KEY_BYTES).toString('base64url')}`;
-  const entry = {
-    name,
-    key_sha256: hash('sha256', newKey),
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(feature === undefined ? {} : { feature }),
-    ...(models === undefined ? {} : { models }),
-    ...(expires === undefined ? {} : { expires: toTime(expires) }),
-    ...toLimits(values),
-  };
+  const created = createClientEntry({
+    ...{ name, key_sha256: hash('sha256', newKey), tenant, feature, models: model },
+    expires: expires === undefined ? undefined : toTime(expires),
+    max_inflight: values['max-inflight'],
+    requests_per_minute: values['requests-per-minute'],
+    tokens_per_minute: values['tokens-per-minute'],
+  });
+  if ('expected' in created) {
+    const option = created.key === 'models' ? 'model' : created.key.replaceAll('_', '-');
+    throw new UsageError(`option '--${option}' needs ${created.expected}`);
+  }
+  const { entry, yaml } = created;
   if (json) {
     stdout.write(`${JSON.stringify({ key: newKey, client: entry }, null, 2)}\n`);
     return 0;
   }
   stderr.write('The key is shown once. Give it to the client, and put the entry into the configuration.\n');
-  stdout.write(`${newKey}\n\n${printApiClients([entry])}`);
+  stdout.write(`${newKey}\n\n${yaml}`);
   return 0;
 }
 
@@ -40,23 +43,4 @@ function toTime(text: string): string {
       "option '--expires' needs a day such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z",
     );
   return new Date(text).toISOString().replace('.000Z', 'Z');
-}
-
-const limitKeys = apiClient.pick({ max_inflight: true, requests_per_minute: true, tokens_per_minute: true });
-
-/** The keys of the limits that are given. */
-function toLimits(values: {
-  readonly 'max-inflight'?: string | undefined;
-  readonly 'requests-per-minute'?: string | undefined;
-  readonly 'tokens-per-minute'?: string | undefined;
-}) {
-  const { data, error } = limitKeys.safeParse({
-    max_inflight: values['max-inflight'],
-    requests_per_minute: values['requests-per-minute'],
-    tokens_per_minute: values['tokens-per-minute'],
-  });
-  if (data !== undefined) return data;
-  const [issue] = error.issues;
-  const option = String(issue?.path[0]).replaceAll('_', '-');
-  throw new UsageError(`option '--${option}' needs ${issue?.message}`);
 }

@@ -1,17 +1,15 @@
 import { once } from 'node:events';
 import { readVersion } from '#base';
 import { COMMANDS, type Invocation, parseOptions, readConfigFile, requireConfigPath } from '#cli/arguments';
+import type { Config } from '#config';
 import {
   type AdminToken,
   allows,
-  type Config,
-  isLoopback,
   type NeededRole,
-  printListenAddress,
   readEnvironmentSecrets,
   TOKEN_VARIABLES,
-  toConfig,
-} from '#config';
+} from '#config/secrets';
+import { isLoopback, printListenAddress } from '#config/values';
 import type { Gateway, ServingGateway } from '#gateway';
 import { toShownName } from '#otel/base';
 import { createLogger } from './log/logger.ts';
@@ -25,9 +23,8 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
   const path = requireConfigPath(values.config, env);
   const { secrets, warnings } = await readEnvironmentSecrets(env);
   const { tokens } = secrets;
-  const read = () => readConfigFile(path, env);
-  const file = await read();
-  const config = toConfig(file);
+  const read = async () => (await readConfigFile(path, env)).config;
+  const config = await read();
   const log = createLogger(config.log, stdout, env);
   // A SIGHUP during the start reloads as soon as the gateway serves.
   const started = Promise.withResolvers<Gateway>();
@@ -45,7 +42,7 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
   };
   const gateway = createGateway(config, {
     ...{ secrets, log, pid },
-    configSource: { file, read, readSecrets },
+    configSource: { config, read, readSecrets },
   });
   signals.onCrash(() => gateway.abandon());
   const serving = await gateway.start();

@@ -1,8 +1,8 @@
-import { z } from 'zod';
-import { duration, size, wholeNumber } from '../values/codecs.ts';
+import { duration, size, wholeNumber } from './codecs.ts';
+import { facts, RELOADED, section } from './keys.ts';
 
 /** `timeouts`: how long the gateway waits for others. */
-export const timeouts = z.strictObject({
+export const timeouts = section({
   connect: duration()
     .prefault('2s')
     .describe('Time to connect to a replica; then the next replica is tried.'),
@@ -30,28 +30,32 @@ export const timeouts = z.strictObject({
 });
 
 /** `limits`: how much it holds. */
-export const limits = z.strictObject({
-  body: size().prefault('32MiB').describe('The maximum size of a request body.'),
+export const limits = section({
+  body: size().prefault('32MiB').describe('The maximum size of a request body.').register(facts, RELOADED),
   buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
   before_model: size({ minBytes: 1024 })
     .prefault('8MiB')
     .describe(
       'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or, without `aliases`, if only one model is served.',
-    ),
+    )
+    .register(facts, RELOADED),
   headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
-    .describe('The maximum size of a stream event that is parsed. A larger one is relayed without parsing.'),
+    .describe('The maximum size of a stream event that is parsed. A larger one is relayed without parsing.')
+    .register(facts, RELOADED),
   queue: wholeNumber(0, 1_000_000)
     .prefault(1_000)
     .describe(
       'The maximum number of requests that wait because all replicas of their model are at `max_inflight`.',
-    ),
+    )
+    .register(facts, RELOADED),
   background: duration()
     .prefault('1h')
     .describe(
       'How long a response with `background` counts as work of its replica if the gateway does not see its end.',
-    ),
+    )
+    .register(facts, RELOADED),
   connections: wholeNumber(1, 10_000_000)
     .prefault(10_000)
     .describe(
@@ -60,7 +64,7 @@ export const limits = z.strictObject({
 });
 
 /** `shutdown`: how long a stop may take. */
-export const shutdown = z.strictObject({
+export const shutdown = section({
   delay: duration({ minMs: 0 })
     .prefault('0s')
     .describe('How long /healthz answers 503 before the listener closes.'),

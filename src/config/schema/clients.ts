@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { text, wholeNumber } from '../values/codecs.ts';
+import { oneOrMore, text, time, wholeNumber } from './codecs.ts';
+import { facts, section } from './keys.ts';
 import { oneLine } from './names.ts';
 
 const digestTitle = 'the SHA-256 of a key: 64 hexadecimal digits, as `gateway key create NAME` prints it';
-const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/);
+const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/).toLowerCase();
 
 /** What a client may use: of `clients`, and of each tenant with `jwt` and `tenant_limits`. */
 export const clientLimits = {
@@ -19,16 +20,13 @@ export const clientLimits = {
 };
 
 /** One entry of `clients`, or of the file that `clients_file` names. */
-export const apiClient = z.strictObject({
+export const apiClient = section({
   name: text(
     'a unique name of letters, digits and . _ ~ -, at most 128',
     /^[A-Za-z0-9._~-]{1,128}$/,
   ).describe('The name of the client in records, as `gateway.client`.'),
-  key_sha256: z
-    .union([digest(), z.array(digest(), { error: digestTitle }).min(1, { error: digestTitle })], {
-      error: digestTitle,
-    })
-    .meta({ title: `${digestTitle}, or a list of them` })
+  key_sha256: oneOrMore(digest, digestTitle, `${digestTitle}, or a list of them`)
+    .register(facts, { holds: 'digest' })
     .describe('The key that the client presents. A list allows an old and a new key during a rotation.'),
   tenant: oneLine().optional().describe('The tenant of its requests. Default: `name`.'),
   feature: oneLine()
@@ -40,11 +38,7 @@ export const apiClient = z.strictObject({
     .meta({ title: 'a list of model names' })
     .optional()
     .describe('The models that the client may use; others do not exist for it. Default: all.'),
-  expires: z.iso
-    .datetime({ offset: true, error: 'a time such as 2027-01-31T00:00:00Z' })
-    .meta({ title: 'a time such as 2027-01-31T00:00:00Z' })
-    .optional()
-    .describe('When the keys of this client become invalid. Default: never.'),
+  expires: time().optional().describe('When the keys of this client become invalid. Default: never.'),
   ...clientLimits,
 });
 
@@ -52,9 +46,6 @@ const tenantLimitsTitle = 'names of tenants with their limits, at most 10000';
 
 /** Limits of tenants: `tenant_limits`. */
 export const tenantLimits = z
-  .record(oneLine(), z.strictObject(clientLimits), { error: tenantLimitsTitle })
+  .record(oneLine(), section(clientLimits), { error: tenantLimitsTitle })
   .refine((rows) => Object.keys(rows).length <= 10_000, { error: tenantLimitsTitle })
   .meta({ title: tenantLimitsTitle });
-
-/** A valid entry. */
-export type ApiClientSection = z.output<typeof apiClient>;

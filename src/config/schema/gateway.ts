@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { flag, text, wholeNumberOrAuto } from '../values/codecs.ts';
-import { listenAddress, network } from '../values/url-codecs.ts';
+import { listenAddress, network } from './addresses.ts';
+import { flag, text, wholeNumberOrAuto } from './codecs.ts';
+import { facts, RELOADED, section } from './keys.ts';
 import { plainName } from './names.ts';
 import { listenerTls } from './tls.ts';
 
@@ -10,7 +11,7 @@ const hostListTitle = 'a list of host names without ports, such as gateway.examp
 const networksTitle = 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8';
 
 /** `gateway`: the listeners and the threads behind them. */
-export const gateway = z.strictObject({
+export const gateway = section({
   name: plainName()
     .optional()
     .describe('The name of this gateway among those that share state. Default: the name of the machine.'),
@@ -22,26 +23,26 @@ export const gateway = z.strictObject({
     .meta({ title: hostListTitle })
     .describe(
       'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
-    ),
+    )
+    .register(facts, RELOADED),
   trusted_proxies: z
     .array(network(), { error: networksTitle })
     .optional()
     .meta({ title: networksTitle })
     .describe(
       'The addresses of proxies in front of the gateway that are trusted to set headers. With `clients`, `headers.tenant` is believed and relayed from these alone: see api-keys.md.',
-    ),
+    )
+    .register(facts, RELOADED),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
     .describe('The number of threads that serve clients. `auto`: one per core.'),
-  tls: listenerTls
-    .extend({
-      record_subject: flag()
-        .prefault(false)
-        .describe(
-          "Whether the subject of the client's certificate is recorded, as `gateway.client_subject`.",
-        ),
-    })
+  tls: section({
+    ...listenerTls,
+    record_subject: flag()
+      .prefault(false)
+      .describe("Whether the subject of the client's certificate is recorded, as `gateway.client_subject`."),
+  })
     .optional()
     .describe('Clients connect over TLS. Without this section they connect without encryption.'),
-  admin_tls: listenerTls.optional().describe('The same for the admin API and the dashboard.'),
+  admin_tls: section(listenerTls).optional().describe('The same for the admin API and the dashboard.'),
 });

@@ -1,9 +1,9 @@
-import { z } from 'zod';
-import { duration, flag, percent, text, wholeNumber } from '../values/codecs.ts';
+import { duration, flag, percent, text, wholeNumber } from './codecs.ts';
+import { section } from './keys.ts';
 
 const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 
-const peers = z.strictObject({
+const peers = section({
   tolerance: percent(0, 900)
     .prefault('5%')
     .describe(
@@ -25,7 +25,7 @@ const peers = z.strictObject({
 });
 
 /** How it is decided which replicas are tried last: `health`. */
-export const health = z.strictObject({
+export const health = section({
   passive: flag()
     .prefault(false)
     .describe(

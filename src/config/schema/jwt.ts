@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { oneOf } from '../values/codecs.ts';
-import { parseUrl } from '../values/values.ts';
+import { parseUrl } from '#config/values';
 import { clientLimits } from './clients.ts';
+import { oneOf, oneOrMore } from './codecs.ts';
+import { facts, section } from './keys.ts';
 import { oneLine } from './names.ts';
 
 /** Signatures with a key pair (RFC 7518 3.1, RFC 8037 3.1): who can verify them cannot make them. */
@@ -18,18 +19,16 @@ const jwksTitle =
   'an https:// URL without credentials and fragment, or a path relative to the directory of this file';
 
 /** Tokens of an issuer as API keys: `jwt`. */
-export const jwt = z.strictObject({
+export const jwt = section({
   issuer: oneLine().describe('What `iss` of each token must be, character by character.'),
-  audience: z
-    .union([oneLine(audienceTitle), z.array(oneLine(audienceTitle)).min(1, { error: audienceTitle })], {
-      error: audienceTitle,
-    })
-    .meta({ title: audienceTitle })
-    .describe('What `aud` of each token must be or contain; of a list, one of them.'),
+  audience: oneOrMore(() => oneLine(audienceTitle), audienceTitle).describe(
+    'What `aud` of each token must be or contain; of a list, one of them.',
+  ),
   jwks: z
     .string({ error: jwksTitle })
     .refine(isSource, { error: jwksTitle })
     .meta({ title: jwksTitle })
+    .register(facts, { holds: 'path' })
     .describe(
       'The public keys of the issuer, as a JSON Web Key Set. A URL is read again every 5 minutes, and when a token names an unknown key; a file every 10 seconds.',
     ),

@@ -1,6 +1,6 @@
-import { z } from 'zod';
-import { flagOrText, oneOf, text, wholeNumber } from '../values/codecs.ts';
-import { baseUrl } from '../values/url-codecs.ts';
+import { baseUrl } from './addresses.ts';
+import { flagOrText, oneOf, text, wholeNumber } from './codecs.ts';
+import { section } from './keys.ts';
 import { path } from './names.ts';
 
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/; // RFC 1123, as Kubernetes wants it
@@ -16,7 +16,7 @@ const CONDITION_TYPE =
 const ANSWERS = 'spangate.dev/answers';
 
 /** A Service of Kubernetes whose pods are replicas. */
-export const kubernetesSource = z.strictObject({
+export const kubernetesSource = section({
   service: dnsLabel('the name of a Service').describe('The name of the Service.'),
   namespace: dnsLabel('the name of a namespace')
     .optional()

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { text } from '../values/codecs.ts';
+import { text } from './codecs.ts';
+import { facts } from './keys.ts';
 
 /** A segment of a URL path that needs no escaping. */
 export const NAMED = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/;
@@ -16,4 +17,19 @@ export const path = () =>
   z
     .string({ error: 'a path' })
     .min(1, { error: 'a path' })
-    .meta({ title: 'a path, relative to the directory of this file' });
+    .meta({ title: 'a path, relative to the directory of this file' })
+    .register(facts, { holds: 'path' });
+
+const API_KEY = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const WITH_SCHEME = /^(?:authorization\s*:\s*)?bearer\s/i;
+
+/** The key of a replica, without the `Bearer` that the gateway writes before it. */
+export const apiKey = () =>
+  text('a key of printable ASCII characters', API_KEY)
+    .refine((given) => !WITH_SCHEME.test(given), {
+      error: 'the key alone: the gateway writes Bearer before it',
+    })
+    .refine((given) => !/^\$\w+$/.test(given), {
+      error: 'a key; around the name of a variable, braces are missing',
+    })
+    .register(facts, { holds: 'secret' });

@@ -1,28 +1,16 @@
 import { z } from 'zod';
-import { oneOf, retriedStatus, text, wholeNumber } from '../values/codecs.ts';
-import { passedPath } from '../values/url-codecs.ts';
+import { passedPath } from './addresses.ts';
+import { oneOf, retriedStatus, text, wholeNumber } from './codecs.ts';
+import { FURTHER_ENDPOINTS } from './endpoint-paths.ts';
+import { section } from './keys.ts';
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;
 
-/** The endpoints that are recorded beside those that are always on. Each may stand for several paths. */
-const furtherEndpoints = [
-  'responses',
-  'messages',
-  'rerank',
-  'score',
-  'classify',
-  'pooling',
-  'tokenize',
-  'detokenize',
-  'audio/transcriptions',
-  'audio/translations',
-] as const;
-
 const headerName = () => text('the name of a request header', HEADER_NAME);
 
 /** `headers`: the request headers that are recorded. */
-export const headers = z.strictObject({
+export const headers = section({
   tenant: headerName().prefault('X-Tenant').describe('The request header that names the tenant.'),
   feature: headerName().prefault('X-Feature').describe('The request header that names the feature.'),
   conversation: headerName()
@@ -30,11 +18,11 @@ export const headers = z.strictObject({
     .describe('The request header that names the conversation to which a request belongs.'),
 });
 
-const endpointsTitle = `a list of different names: ${furtherEndpoints.join(', ')}`;
+const endpointsTitle = `a list of different names: ${FURTHER_ENDPOINTS.join(', ')}`;
 
 /** `endpoints`: what is recorded beside the endpoints that are always on. */
 export const endpoints = z
-  .array(oneOf(furtherEndpoints), { error: endpointsTitle })
+  .array(oneOf(FURTHER_ENDPOINTS), { error: endpointsTitle })
   .refine((names) => new Set(names).size === names.length, { error: endpointsTitle })
   .meta({ title: endpointsTitle });
 
@@ -52,7 +40,7 @@ export const aliases = z
   .meta({ title: aliasesTitle });
 
 /** `routing`: how a replica is chosen. */
-export const routing = z.strictObject({
+export const routing = section({
   policy: oneOf(['round_robin', 'least_inflight', 'prefix_affinity'])
     .prefault('round_robin')
     .describe(
@@ -63,7 +51,7 @@ export const routing = z.strictObject({
 const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
 
 /** `retry`: which answers of a replica another one may still better. */
-export const retry = z.strictObject({
+export const retry = section({
   statuses: z
     .array(retriedStatus(), { error: retriedStatusesTitle })
     .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })

@@ -1,14 +1,13 @@
-import { z } from 'zod';
-import { duration, flag, oneOf, size, wholeNumber } from '../values/codecs.ts';
-import { baseUrl, traceUrlTemplate } from '../values/url-codecs.ts';
-import { parseCollectorUrl } from '../values/values.ts';
+import { baseUrl, parseCollectorUrl, traceUrlTemplate } from './addresses.ts';
+import { duration, flag, oneOf, size, wholeNumber } from './codecs.ts';
+import { facts, RELOADED, section } from './keys.ts';
 
-const exportRetry = z.strictObject({
+const exportRetry = section({
   initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
   max: duration().prefault('5s').describe('The longest delay.'),
 });
 
-const exportFile = z.strictObject({
+const exportFile = section({
   max_size: size({ minBytes: 8 * 1024 ** 2 })
     .prefault('64MiB')
     .describe('records.jsonl is renamed, and a new file begun, before it exceeds this size.'),
@@ -18,7 +17,7 @@ const exportFile = z.strictObject({
     .describe('The total size of all files; the oldest are deleted when it is exceeded.'),
 });
 
-const ledger = z.strictObject({
+const ledger = section({
   interval: duration()
     .prefault('1m')
     .describe(
@@ -27,7 +26,7 @@ const ledger = z.strictObject({
 });
 
 /** `export`: how records leave the gateway. */
-export const exporting = z.strictObject({
+export const exporting = section({
   to: oneOf(['otlp', 'file'])
     .prefault('otlp')
     .describe('`otlp`: to a collector. `file`: to OTLP JSON lines in state_dir.'),
@@ -63,7 +62,7 @@ export const exporting = z.strictObject({
 });
 
 /** `metrics`: how sums of records leave it. */
-export const metrics = z.strictObject({
+export const metrics = section({
   otlp: flag()
     .optional()
     .describe('Whether metrics are also pushed to the collector. Default: true if `export.to` is `otlp`.'),
@@ -78,7 +77,7 @@ export const metrics = z.strictObject({
 });
 
 /** `trace`: the spans of a request, and the traces of clients. */
-export const trace = z.strictObject({
+export const trace = section({
   incoming: oneOf(['link', 'continue', 'ignore'])
     .prefault('link')
     .describe(
@@ -92,11 +91,12 @@ export const trace = z.strictObject({
   url_template: traceUrlTemplate()
     .nullable()
     .prefault(null)
-    .describe('The URL of a trace in a trace viewer, for links of the dashboard. `{trace_id}` is replaced.'),
+    .describe('The URL of a trace in a trace viewer, for links of the dashboard. `{trace_id}` is replaced.')
+    .register(facts, RELOADED),
 });
 
 /** `prefix_hash`: what of a text is hashed. */
-export const prefixHash = z.strictObject({
+export const prefixHash = section({
   block_chars: wholeNumber(1, 1_000_000)
     .prefault(512)
     .describe('The number of characters (code points) per block.'),

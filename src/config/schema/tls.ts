@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { flag, oneOf, text } from '../values/codecs.ts';
-import { isPem } from '../values/shown-value.ts';
+import { isPem } from '../shown-value.ts';
+import { flag, oneOf, text } from './codecs.ts';
+import { facts, section } from './keys.ts';
 
 const path = (meaning: string) =>
   z
@@ -8,6 +9,7 @@ const path = (meaning: string) =>
     .min(1, { error: 'a path' })
     .refine((given) => !isPem(given), { error: 'the path of a PEM file, not its text' })
     .meta({ title: 'a path, relative to the directory of this file' })
+    .register(facts, { holds: 'path' })
     .describe(meaning);
 
 const certificatePair = {
@@ -15,21 +17,21 @@ const certificatePair = {
   key: path('A PEM file: the private key of the certificate, not encrypted.'),
 };
 
-/** TLS of a listener: `gateway.tls` and `gateway.admin_tls`. */
-export const listenerTls = z.strictObject({
+/** The keys of `gateway.tls` and `gateway.admin_tls`. */
+export const listenerTls = {
   ...certificatePair,
   pairs: z
-    .array(z.strictObject(certificatePair), { error: 'a list of cert and key' })
+    .array(section(certificatePair), { error: 'a list of cert and key' })
     .prefault([])
     .describe('Further certificates. The client gets the one for the server name that it asks for (SNI).'),
   client_ca: path(
     'A PEM file: the authorities that sign client certificates. Clients without such a certificate are refused.',
   ).optional(),
   min_version: oneOf(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('The oldest version of TLS.'),
-});
+};
 
 /** TLS towards a replica: `replicas[].tls`. */
-export const replicaTls = z.strictObject({
+export const replicaTls = section({
   ca: path(
     "A PEM file: the authorities that sign the replica's certificate, instead of Node's own list.",
   ).optional(),

@@ -1,6 +1,4 @@
-import type { Environment } from '../environment.ts';
-import { SecretError } from './secret-file.ts';
-import { type GivenSecret, readSecret } from './secrets.ts';
+import { type Environment, type GivenSecret, readSecret, SecretError } from './read-secret.ts';
 
 /** A shorter token can be guessed. */
 const MIN_TOKEN_CHARS = 16;

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Environment } from '../environment.ts';
 import {
   ADMIN_ROLES,
   type AdminRole,
@@ -7,7 +6,7 @@ import {
   readAdminTokens,
   TOKEN_VARIABLES,
 } from './admin-tokens.ts';
-import { readSecret } from './secrets.ts';
+import { type Environment, readSecret } from './read-secret.ts';
 
 /** Headers for the collector may be for all signals, or for one. */
 const SIGNALS = ['general', 'traces', 'metrics'] as const;

@@ -1,23 +1,22 @@
-import type { Environment } from '../environment.ts';
-import { readSecretFile, SecretError } from './secret-file.ts';
+/*
+ * What the variables of the environment hold in secret, or the files that they name: the tokens of the admin API with
+ * their roles, the salt of the prefix hashes, headers for the collector.
+ *
+ * It never knows the configuration file.
+ * Begin with environment-secrets.ts; admin-tokens.ts says what a role allows.
+ */
 
-/** A secret from the environment. */
-export interface GivenSecret {
-  /** As given, without the line break that ends a file; empty if it is not set. */
-  readonly text: string;
-  /** Where it comes from, for messages. */
-  readonly source: string;
-  readonly isFile: boolean;
-}
-
-/** Reads the variable `name`, or the file that `name_FILE` names. An empty variable counts as unset. */
-export async function readSecret(name: string, env: Environment): Promise<GivenSecret> {
-  const given = env[name] ?? '';
-  const fileName = `${name}_FILE`;
-  const path = env[fileName] ?? '';
-  if (path === '') return { text: given, source: name, isFile: false };
-  if (given !== '') throw new SecretError(`${name} and ${fileName} are both set: set only one of them`);
-  // Not the path: the variable may hold the secret itself by mistake.
-  const source = `the file that ${fileName} names`;
-  return { text: await readSecretFile(path, source), source, isFile: true };
-}
+export {
+  type AdminToken,
+  allows,
+  isOwnReplica,
+  type NeededRole,
+  readAdminTokens,
+  TOKEN_VARIABLES,
+} from './admin-tokens.ts';
+export {
+  type EnvironmentSecrets,
+  findChangedSecrets,
+  readEnvironmentSecrets,
+} from './environment-secrets.ts';
+export { type Environment, readSecretFile, SecretError } from './read-secret.ts';

@@ -1,8 +1,7 @@
-import { isIPv4 } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
+import { isLoopback, type ListenAddress, printListenAddress } from '#config/values';
+import { BASIC_PATHS, PATHS_OF_ENDPOINT } from '../schema/endpoint-paths.ts';
 import { configSchema } from '../schema.ts';
-import { type ListenAddress, printListenAddress } from '../values/values.ts';
-import { BASIC_PATHS, PATHS_OF_ENDPOINT } from './endpoint-paths.ts';
 import { isObject, type Violation } from './violation.ts';
 
 /**
@@ -33,7 +32,7 @@ interface Target {
 }
 
 function readListeners(section: unknown): readonly Listener[] {
-  const { listen, admin_listen } = configSchema.shape.gateway.unwrap().shape;
+  const { listen, admin_listen } = configSchema.in.shape.gateway.unwrap().in.shape;
   const given = isObject(section) ? section : {};
   return [
     { key: 'listen' as const, parsed: listen.safeParse(given.listen) },
@@ -43,8 +42,8 @@ function readListeners(section: unknown): readonly Listener[] {
 
 function readTargets(data: Readonly<Record<string, unknown>>): readonly Target[] {
   const replicas: readonly unknown[] = Array.isArray(data.replicas) ? data.replicas : [];
-  const { url, dns } = configSchema.shape.replicas.element.shape;
-  const { endpoint } = configSchema.shape.export.unwrap().shape;
+  const { url, dns } = configSchema.in.shape.replicas.element.in.shape;
+  const { endpoint } = configSchema.in.shape.export.unwrap().in.shape;
   const read = (path: readonly PropertyKey[], schema: typeof url, given: unknown, isReplica: boolean) => {
     const parsed = schema.safeParse(given);
     return parsed.data === undefined ? [] : [{ path, url: new URL(parsed.data), isReplica }];
@@ -128,11 +127,6 @@ function covers(listen: ListenAddress, host: string): boolean {
 
 function isAny(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
-}
-
-/** Whether only programs of the same machine, or container, reach this host. */
-export function isLoopback(host: string): boolean {
-  return host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** Without brackets and a final dot, in lower case; localhost as its usual address. */

@@ -1,6 +1,6 @@
+import { type PassedPath, parsePassedPath } from '../schema/addresses.ts';
+import { BASIC_PATHS, PATHS_OF_ENDPOINT } from '../schema/endpoint-paths.ts';
 import { configSchema } from '../schema.ts';
-import { type PassedPath, parsePassedPath } from '../values/values.ts';
-import { BASIC_PATHS, PATHS_OF_ENDPOINT } from './endpoint-paths.ts';
 import type { Violation } from './violation.ts';
 
 /** What the gateway answers or records by itself, and under what condition. */
@@ -30,8 +30,8 @@ export function checkPass(data: Readonly<Record<string, unknown>>): Violation[] 
 }
 
 function ownPathsOf(data: Readonly<Record<string, unknown>>): readonly OwnPath[] {
-  const { data: further = [] } = configSchema.shape.endpoints.safeParse(data.endpoints);
-  const { data: listing } = configSchema.shape.models_listing.safeParse(data.models_listing);
+  const { data: further = [] } = configSchema.in.shape.endpoints.safeParse(data.endpoints);
+  const { data: listing } = configSchema.in.shape.models_listing.safeParse(data.models_listing);
   const answered = 'the gateway answers it itself';
   const recorded = [...BASIC_PATHS, ...further.flatMap((name) => PATHS_OF_ENDPOINT[name])];
   return [

@@ -1,6 +1,7 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { closestName, isSameName } from '#base';
-import { configSchema } from '../schema.ts';
+import { itemOf, keysOf } from '../schema/keys.ts';
+import { configSchema, schemaAt } from '../schema.ts';
 
 /** A top-level key that the file's author may use for anchors; the gateway does not read it. */
 export function isExtensionKey(key: string): boolean {
@@ -28,32 +29,7 @@ export function createKeyExplainer(): KeyExplainer {
   };
 }
 
-type Schema = z.core.$ZodType;
-
-/** Without what makes it optional, gives it a default, or decodes it. */
-function unwrap(schema: Schema): Schema {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return unwrap(schema.unwrap());
-  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault) return unwrap(schema.unwrap());
-  return schema instanceof z.ZodPipe ? unwrap(schema.in) : schema;
-}
-
-function keysOf(schema: Schema | undefined): Readonly<Record<string, Schema>> {
-  const object = schema === undefined ? undefined : unwrap(schema);
-  return object instanceof z.ZodObject ? object.shape : {};
-}
-
-function itemOf(schema: Schema | undefined): Schema | undefined {
-  const list = schema === undefined ? undefined : unwrap(schema);
-  return list instanceof z.ZodArray ? list.element : undefined;
-}
-
-function schemaAt(path: readonly PropertyKey[]): Schema | undefined {
-  let at: Schema | undefined = configSchema;
-  for (const step of path) at = typeof step === 'number' ? itemOf(at) : keysOf(at)[String(step)];
-  return at;
-}
-
-function allPaths(schema: Schema, prefix = ''): string[] {
+function allPaths(schema: z.core.$ZodType, prefix = ''): string[] {
   return Object.entries(keysOf(schema)).flatMap(([key, value]) => {
     const item = itemOf(value);
     return [

@@ -1,8 +1,7 @@
 import type { z } from 'zod';
-import { type ApiClientSection, apiClient } from '../schema/clients.ts';
-import { type ConfigFile, configSchema } from '../schema.ts';
+import { apiClient } from '../schema/clients.ts';
+import { type Config, configSchema } from '../schema.ts';
 import { checkAddresses } from './check-addresses.ts';
-import { checkAliases } from './check-aliases.ts';
 import { checkPass } from './check-pass.ts';
 import { createKeyExplainer, isExtensionKey, type KeyExplainer } from './known-keys.ts';
 import { TakenClients } from './taken-clients.ts';
@@ -14,7 +13,7 @@ import { isObject, type Violation } from './violation.ts';
  */
 export function validate(
   given: unknown,
-): { readonly file: ConfigFile } | { readonly violations: readonly Violation[] } {
+): { readonly config: Config } | { readonly violations: readonly Violation[] } {
   const data = withoutExtensions(given);
   const parsed = configSchema.safeParse(data, { error: toExpectedContainer });
   const issues = parsed.error?.issues ?? [];
@@ -24,7 +23,7 @@ export function validate(
     ...checkClients(data),
     ...checkAcrossKeys(data),
   ];
-  return parsed.success && violations.length === 0 ? { file: parsed.data } : { violations };
+  return parsed.success && violations.length === 0 ? { config: parsed.data } : { violations };
 }
 
 const EXPECTED_CONTAINERS: Readonly<Record<string, string>> = { object: 'keys with values', array: 'a list' };
@@ -150,7 +149,7 @@ function checkTenantLimits(data: Readonly<Record<string, unknown>>): Violation[]
 /** Checks one entry of `clients` that stands in a file of its own. Paths begin with `['clients', 0]`. */
 export function validateClient(
   given: unknown,
-): { readonly client: ApiClientSection } | { readonly violations: readonly Violation[] } {
+): { readonly client: z.output<typeof apiClient> } | { readonly violations: readonly Violation[] } {
   const parsed = apiClient.safeParse(given, { error: toExpectedContainer });
   if (parsed.success) return { client: parsed.data };
   const issues = parsed.error.issues.map((issue) => ({ ...issue, path: ['clients', 0, ...issue.path] }));
@@ -161,20 +160,20 @@ export function validateClient(
 function checkAcrossKeys(data: unknown): Violation[] {
   if (!isObject(data)) return [];
   const violations: Violation[] = [];
-  const { data: exporting } = configSchema.shape.export.safeParse(data.export);
-  if (exporting !== undefined && exporting.batch_size > exporting.queue_size) {
-    const message = `${exporting.batch_size} is more than export.queue_size, ${exporting.queue_size}`;
+  const { data: exporting } = configSchema.in.shape.export.safeParse(data.export);
+  if (exporting !== undefined && exporting.batchSize > exporting.queueSize) {
+    const message = `${exporting.batchSize} is more than export.queue_size, ${exporting.queueSize}`;
     violations.push({ path: ['export', 'batch_size'], message });
   }
-  if (exporting !== undefined && exporting.retry.initial > exporting.retry.max) {
+  if (exporting !== undefined && exporting.retry.initialMs > exporting.retry.maxMs) {
     violations.push({ path: ['export', 'retry', 'initial'], message: 'it is longer than export.retry.max' });
   }
-  if (exporting !== undefined && exporting.file.max_size > exporting.file.max_total / 2) {
+  if (exporting !== undefined && exporting.file.maxSizeBytes > exporting.file.maxTotalBytes / 2) {
     const message = 'it is more than half of export.file.max_total';
     violations.push({ path: ['export', 'file', 'max_size'], message });
   }
-  const { data: limits } = configSchema.shape.limits.safeParse(data.limits);
-  if (limits !== undefined && limits.body > limits.buffered) {
+  const { data: limits } = configSchema.in.shape.limits.safeParse(data.limits);
+  if (limits !== undefined && limits.bodyBytes > limits.bufferedBytes) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
   return [
@@ -184,4 +183,15 @@ function checkAcrossKeys(data: unknown): Violation[] {
     ...checkPass(data),
     ...checkAddresses(data),
   ];
+}
+
+/** No alias stands for another one. */
+function checkAliases({ aliases }: Readonly<Record<string, unknown>>): Violation[] {
+  if (!isObject(aliases)) return [];
+  const names = new Set(Object.keys(aliases));
+  return Object.entries(aliases).flatMap(([name, model]) =>
+    typeof model === 'string' && names.has(model)
+      ? [{ path: ['aliases', name], expected: 'the name of a model: this is an alias itself' }]
+      : [],
+  );
 }

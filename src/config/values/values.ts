@@ -1,15 +1,16 @@
-import { isIP } from 'node:net';
+/*
+ * Values as people write them, in the configuration and in options: durations, sizes, addresses. Each is parsed to what
+ * the gateway uses, and printed back.
+ *
+ * It never knows which key or option has the value.
+ */
+
+import { isIPv4 } from 'node:net';
 
 /** Where a listener is bound. `host` has no brackets; with port 0 the system picks a free port. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-}
-
-/** A method and a path that are relayed and not recorded. A path that ends in `/*` stands for all paths below it. */
-export interface PassedPath {
-  readonly method: string;
-  readonly path: string;
 }
 
 const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
@@ -97,14 +98,9 @@ export function printListenAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/**
- * Checks an IP address, or a network in CIDR notation (`10.0.0.0/8`), and returns it unchanged; null for other texts. A
- * zone (`%eth0`) is not part of an address: it has another meaning on each machine.
- */
-export function parseNetwork(text: string): string | null {
-  const [, address = '', prefix] = /^([0-9A-Fa-f.:]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
-  const maxPrefix = { 0: -1, 4: 32, 6: 128 }[isIP(address) as 0 | 4 | 6];
-  return maxPrefix >= Number(prefix ?? 0) ? text : null;
+/** Whether only programs of the same machine, or container, reach this host. */
+export function isLoopback(host: string): boolean {
+  return host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** Control characters, and the two others that end a line. */
@@ -127,71 +123,4 @@ export function parseBaseUrl(text: string): string | null {
   if (url === null || !/^https?:\/\//i.test(text)) return null;
   if (url.username !== '' || url.password !== '' || /[?#]/.test(text)) return null;
   return url.origin + url.pathname.replace(/\/+$/, '');
-}
-
-/**
- * Parses the base URL of a collector. `/v1/traces`, which is added to it for each call, may already be there: many
- * documents show the address in that form.
- */
-export function parseCollectorUrl(text: string): string | null {
-  return parseBaseUrl(text)?.replace(/\/v1\/(?:traces|metrics|logs)$/, '') ?? null;
-}
-
-/**
- * Parses the base URL of an inference server: that of `parseBaseUrl` without a `/v1` at its end, which the base URLs of
- * OpenAI clients have.
- */
-export function parseReplicaUrl(text: string): string | null {
-  return parseBaseUrl(text)?.replace(/\/v1$/, '') ?? null;
-}
-
-/**
- * Checks a URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`. Null if the text is
- * something else or contains credentials. Returns it unchanged: a fragment or query may contain braces of its own.
- */
-export function parseTraceUrlTemplate(text: string): string | null {
-  const [before, ...after] = text.split('{trace_id}');
-  const url = CONTROL.test(text) ? null : URL.parse(before ?? '');
-  if (after.length === 0 || url === null || !/^https?:\/\/[^/]+\//i.test(before ?? '')) return null;
-  return url.username === '' && url.password === '' ? text : null;
-}
-
-/** Checks `redis[s]://[[user]:password@]host[:port][/database]` and returns it unchanged; null for other texts. */
-export function parseRedisUrl(text: string): string | null {
-  const url = parseUrl(text);
-  if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
-  return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
-}
-
-/**
- * Parses the base URL of inference servers behind a DNS name. Null for an IP address, and for an SRV name (`_…`) with a
- * port.
- */
-export function parseServiceUrl(text: string): string | null {
-  const base = parseReplicaUrl(text);
-  if (base === null) return null;
-  const { hostname, port } = new URL(base);
-  if (isIP(hostname) !== 0 || hostname.startsWith('[')) return null;
-  return hostname.startsWith('_') && port !== '' ? null : base;
-}
-
-/** A segment without escapes, other than `.` and `..`. */
-const SEGMENT = "/(?!\\.{1,2}(?:/|$))[A-Za-z0-9._~!$&'()+,=:@-]+";
-const MAX_PASSED_CHARS = 1024;
-const PASSED_PATH = new RegExp(
-  `^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) ((?=[^*]*$|/[^/]+/[^/]+/)(?:${SEGMENT})+(?:/\\*)?)$`,
-);
-
-/**
- * Parses `POST /v1/images/generations`, or `GET /v1/files/*` for all paths below `/v1/files/`: a method, a space, and a
- * path without query, escapes and empty segments, at least two segments before the star. Null for any other text.
- */
-export function parsePassedPath(text: string): PassedPath | null {
-  const [, method, path] = (text.length > MAX_PASSED_CHARS ? null : PASSED_PATH.exec(text)) ?? [];
-  return method === undefined || path === undefined ? null : { method, path };
-}
-
-/** The inverse of `parsePassedPath`. */
-export function printPassedPath({ method, path }: PassedPath): string {
-  return `${method} ${path}`;
 }

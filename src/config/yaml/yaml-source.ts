@@ -10,8 +10,9 @@ import {
   type YAMLMap,
 } from 'yaml';
 import type { ConfigProblem } from '../config-error.ts';
-import { expandReferences, type ReferenceSources } from '../secrets/references.ts';
-import { toKeyPath } from '../values/shown-value.ts';
+import { factsAt } from '../schema.ts';
+import { toKeyPath } from '../shown-value.ts';
+import { expandReferences, type ReferenceSources } from './references.ts';
 import { isTooDeep, isTooLong, TOO_DEEP, TOO_LONG, toSyntaxProblems } from './yaml-syntax.ts';
 
 /** One value of the file. */
@@ -64,9 +65,6 @@ function toUnreadable(problem: string): YamlSource {
 function toNoData(problems: readonly ConfigProblem[]): YamlSource {
   return { data: undefined, places: new Map(), problems, fromFiles: new Set() };
 }
-
-/** Keys whose value is the path of a file. The content of a file there would appear as a path in messages. */
-const PATH_KEY = /^(?:cert|key|ca|client_ca|jwks|state_dir|.*_file)$/;
 
 /** Where the walk is. */
 interface Position {
@@ -215,7 +213,8 @@ class Walk {
     for (const problem of problems) this.#report(position, problem);
     if (!isFromFile) return expanded;
     this.fromFiles.add(toKeyPath(position.path));
-    if (!PATH_KEY.test(String(position.path.at(-1)))) return expanded;
+    // The content would appear as a path in messages.
+    if (factsAt(position.path).holds !== 'path') return expanded;
     this.#report(position, `found a \${file:…}, expected the path itself: the gateway reads the file`);
     return text;
   }

@@ -21,7 +21,10 @@ const SILENT = { info() {}, warn() {}, error() {} };
  * Sends the collector an export without records, with these headers beside those of the variables. Null if records go
  * to files.
  */
-export async function checkCollector(config: Config, headers: HeaderTexts): Promise<ConnectionCheck | null> {
+export async function checkCollector(
+  config: Omit<Config, 'replicas'>,
+  headers: HeaderTexts,
+): Promise<ConnectionCheck | null> {
   const { exporter: settings } = toTelemetrySettings(config);
   if (settings.to === 'file') return null;
   const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), {
@@ -29,7 +32,7 @@ export async function checkCollector(config: Config, headers: HeaderTexts): Prom
     collectorHeaders: new CollectorHeaders(headers),
   });
   const url = exporter.collector?.url ?? new URL('http://localhost');
-  const name = config.export.endpoint === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'export.endpoint';
+  const name = config.export.endpoint === null ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'export.endpoint';
   return await runCheck('collector', name, async () => {
     try {
       const reason = toReason(await exporter.exportBatch([], AbortSignal.timeout(EXPORT_TIMEOUT_MS)));

@@ -14,7 +14,7 @@ import { toTelemetrySettings } from '../serving/settings.ts';
  * UnusableSettingError for what cannot be used. `log` gets warnings about OTEL_* variables.
  */
 export async function checkSettings(
-  { jwt, ...config }: Config,
+  { jwt, ...config }: Omit<Config, 'replicas'>,
   headers: HeaderTexts,
   log: TelemetryLog,
 ): Promise<void> {

@@ -15,7 +15,7 @@ import {
 import type { Fleet } from '#fleet';
 import type { ReplicaControl } from '#replicas/control';
 import { readLimit } from '#wire';
-import { toAdminListenerSettings, toWorkerCount } from '../serving/settings.ts';
+import { toAdminListenerSettings, toGatewayName, toWorkerCount } from '../serving/settings.ts';
 import type { DataPlane } from './compose-data-plane.ts';
 import type { Composition } from './gateway-collaborators.ts';
 import { listenOn } from './listen-on.ts';
@@ -48,7 +48,7 @@ export function composeAdmin(
   const { registry, drains } = replicas;
   const { serving, telemetry, metrics, figures, recentRecords, observations } = dataPlane;
   const identity = {
-    ...{ name: config.gateway.name, host: hostname(), pid, version },
+    ...{ name: toGatewayName(config), host: hostname(), pid, version },
     ...{ startedAt: inEffect.loadedAt, workers: toWorkerCount(config) },
   };
   const isHostAllowed = (host: string | undefined) => {
@@ -61,7 +61,7 @@ export function composeAdmin(
       ...{ registry, drains, fleet, recentRecords, log },
       sources: () => replicas.sources,
       idleWatcher: new IdleWatcher(),
-      gatewayName: config.gateway.name,
+      gatewayName: toGatewayName(config),
       instanceId: telemetry.instanceId,
       rampMs: () => inEffect.config.rollout.rampMs,
       metricsText: (format) => metrics.toExposition(format),

@@ -2,6 +2,7 @@ import type { LimitRows } from '#access';
 import { orStartError } from '#base';
 import { createMembershipFile, createRedisStore, type Fleet, FleetLog, openFleet } from '#fleet';
 import type { ReplicaControl } from '#replicas/control';
+import { toGatewayName } from '../serving/settings.ts';
 import type { Composition } from './gateway-collaborators.ts';
 
 interface FleetSurroundings {
@@ -15,10 +16,10 @@ export async function composeFleet(
   { inEffect, collaborators: { log }, parts }: Composition,
   { replicas: { registry, drains }, limitRows }: FleetSurroundings,
 ): Promise<Fleet | null> {
-  const { gateway, fleet: settings, stateDir } = inEffect.config;
-  if (settings === null) return null;
-  const opening = openFleet(gateway.name, {
-    store: createRedisStore({ url: () => inEffect.config.fleet?.url ?? '', prefix: settings.prefix }),
+  const { state, stateDir } = inEffect.config;
+  if (state.redis === null) return null;
+  const opening = openFleet(toGatewayName(inEffect.config), {
+    store: createRedisStore({ url: () => inEffect.config.state.redis ?? '', prefix: state.prefix }),
     file: createMembershipFile(stateDir, log),
     drains,
     inflight: () => registry.inflightByName(),

@@ -9,12 +9,12 @@ export function composeResponseExchange({
   parts,
   memory,
 }: Composition): void {
-  const { fleet } = inEffect.config;
-  if (fleet === null) return;
+  const { prefix, redis } = inEffect.config.state;
+  if (redis === null) return;
   const exchange = new ResponseExchange({
     storedResponses: new StoredResponses(memory.storedResponses),
     openChannel: (listener) =>
-      openRedisChannel({ prefix: fleet.prefix, url: () => inEffect.config.fleet?.url ?? '' }, listener),
+      openRedisChannel({ prefix, url: () => inEffect.config.state.redis ?? '' }, listener),
     log,
   });
   parts.add('watches', {

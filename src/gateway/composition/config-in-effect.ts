@@ -1,4 +1,5 @@
-import type { Config, EnvironmentSecrets } from '#config';
+import type { Config } from '#config';
+import type { EnvironmentSecrets } from '#config/secrets';
 
 /** Uses what was prepared. Resolves when every thread does. */
 type Apply = () => Promise<void>;

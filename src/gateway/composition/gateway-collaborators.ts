@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { EnvironmentSecrets } from '#config';
+import type { EnvironmentSecrets } from '#config/secrets';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/control';
 import type { Parts } from '../parts.ts';

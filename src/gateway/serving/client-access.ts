@@ -3,6 +3,7 @@ import {
   createJwtVerifier,
   JwtClients,
   type JwtKeys,
+  limitsOf,
   ROW_KNOWN_MS,
   type TenantKind,
   TenantLimits,
@@ -101,7 +102,7 @@ export class ClientAccess {
 
   #createJwtClients(rules: NonNullable<Config['jwt']>): JwtClients<ApiClient> {
     const { authority } = this.#collaborators;
-    const { limits } = rules;
+    const limits = limitsOf(rules);
     const clients = new JwtClients<ApiClient>(rules, {
       async toClient({ client: name, ...facts }) {
         if (limits === null) return { name, ...facts, limits };

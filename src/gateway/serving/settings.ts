@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '#config';
 import type { TelemetrySettings } from '#otel';
@@ -14,8 +14,13 @@ import {
 import type { ConnectionTimeouts, PoolSettings } from '#replicas';
 import type { ClientConnectionSettings } from '#wire';
 
+/** The name of this gateway among those that share state. */
+export function toGatewayName({ gateway }: Config): string {
+  return gateway.name ?? hostname();
+}
+
 /** How many workers serve clients. A single worker is the main thread. */
-export function toWorkerCount({ gateway }: Config): number {
+export function toWorkerCount({ gateway }: Pick<Config, 'gateway'>): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
 
@@ -54,24 +59,27 @@ function toProxySettings(
   }: Pick<ProxySettings, 'continuesTraces'> & { readonly trustsTenant: boolean },
 ): ProxySettings {
   const keyFields = ['authorization', 'x-api-key'];
+  const tenant = headers.tenant.toLowerCase();
   return {
     viaName,
     endpoints: endpointsByPath(endpoints),
     recordedFields: {
-      ...headers,
+      tenant,
+      feature: headers.feature.toLowerCase(),
+      conversation: headers.conversation.toLowerCase(),
       trustsTenant,
       needsClient: apiClients !== null,
-      clientSubject: gateway.recordsClientSubject,
+      clientSubject: gateway.tls?.recordSubject === true,
     },
     continuesTraces,
     apiClients,
     tenantLimits,
-    withheldFields:
-      apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, headers.tenant]),
+    withheldFields: apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, tenant]),
     passes: new PassedPaths(pass),
     aliases: Object.keys(aliases).length === 0 ? null : new Map(Object.entries(aliases)),
     listsAllModels: modelsListing === 'union',
-    retry: retry && { statuses: new Set(retry.statuses), attempts: retry.attempts },
+    retry:
+      retry.statuses.length === 0 ? null : { statuses: new Set(retry.statuses), attempts: retry.attempts },
     maxBodyBytes: limits.bodyBytes,
     maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,
@@ -127,24 +135,25 @@ export function toRecorderSettings({ trace }: Config): RecorderSettings {
 export function toMetricsSettings({
   gateway,
   metrics,
-  export: { endpoint, protocol },
+  export: { to, endpoint, protocol },
 }: Config): MetricsSettings {
   const { otlp, intervalMs, maxNames } = metrics;
   return {
     maxNames,
     urlScheme: gateway.tls === null ? 'http' : 'https',
-    push: otlp ? { endpoint, protocol, intervalMs } : undefined,
+    push: (otlp ?? to === 'otlp') ? { endpoint, protocol, intervalMs } : undefined,
   };
 }
 
 /** The settings of the telemetry. */
-export function toTelemetrySettings(config: Config): TelemetrySettings {
+export function toTelemetrySettings(config: Omit<Config, 'replicas'>): TelemetrySettings {
   const { export: to, stateDir } = config;
+  const { maxSizeBytes, ...files } = to.file;
   const workerCount = toWorkerCount(config);
   return {
     exporter:
       to.to === 'file'
-        ? { to: 'file', files: { directory: stateDir, ...to.file } }
+        ? { to: 'file', files: { directory: stateDir, maxBytes: maxSizeBytes, ...files } }
         : { to: 'otlp', endpoint: to.endpoint, protocol: to.protocol },
     spoolDirectory: join(stateDir, 'spool'),
     instanceFile: join(stateDir, 'instance-id'),

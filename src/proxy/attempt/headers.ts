@@ -40,7 +40,7 @@ export interface UpstreamIdentity {
   readonly requestId: string;
   readonly trace: TraceContextFields;
   /** Sent instead of the client's Authorization and x-api-key if the replica has its own key. */
-  readonly apiKey: string | undefined;
+  readonly apiKey: string | null;
   /** Fields that are left out, in lower case; null: none. */
   readonly withheldFields: ReadonlySet<string> | null;
 }
@@ -86,11 +86,11 @@ export function toUpstreamHead(
       continue;
     }
     if (connectionOptions?.has(lower) === true || lower.includes('_')) continue;
-    if (identity.apiKey !== undefined && (lower === 'authorization' || lower === 'x-api-key')) continue;
+    if (identity.apiKey !== null && (lower === 'authorization' || lower === 'x-api-key')) continue;
     if (withheldFields?.has(lower) === true) continue;
     text += `${names[i]}: ${value}\r\n`;
   }
-  if (identity.apiKey !== undefined) text += `Authorization: Bearer ${identity.apiKey}\r\n`;
+  if (identity.apiKey !== null) text += `Authorization: Bearer ${identity.apiKey}\r\n`;
   const { remoteAddress } = client;
   if (remoteAddress !== undefined) forwardedFor += remoteAddress;
   else forwardedFor = forwardedFor.slice(0, -2);

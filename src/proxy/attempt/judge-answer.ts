@@ -1,4 +1,4 @@
-import type { Engine } from '#config';
+import type { Engine } from '#replicas/terms';
 
 /** The answers after which another replica is tried. */
 export interface RetryPolicy {

@@ -1,5 +1,5 @@
-import type { Engine } from '#config';
 import type { JsonCursor, MemberScanner, Span, WantedMembers } from '#json';
+import type { Engine } from '#replicas/terms';
 import type { FailureCode, ToErrorBody } from '../failure.ts';
 import type { Flag } from '../request/inspection/engine-flags.ts';
 import type { TextReader } from '../request/inspection/text-reader.ts';

@@ -1,4 +1,4 @@
-import type { FurtherEndpoint } from '#config';
+import type { Config } from '#config';
 import { TRANSCRIPTIONS, TRANSLATIONS } from './audio.ts';
 import { CHAT_COMPLETIONS } from './chat-completions.ts';
 import { COMPLETIONS } from './completions.ts';
@@ -12,6 +12,8 @@ import { SCORE } from './non-generative/score.ts';
 import { TOKENIZE } from './non-generative/tokenize.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { RESPONSES } from './responses.ts';
+
+type FurtherEndpoint = Config['endpoints'][number];
 
 /** The endpoints that are always forwarded and recorded. All endpoints are called by POST. */
 const BASIC_ENDPOINTS: readonly RecordedEndpoint[] = [CHAT_COMPLETIONS, COMPLETIONS, EMBEDDINGS];

@@ -1,4 +1,4 @@
-import type { Engine } from '#config';
+import type { Engine } from '#replicas/terms';
 import { type Flag, readFlag } from '../request/inspection/engine-flags.ts';
 import type { UndoRules } from '../response/undo-usage.ts';
 

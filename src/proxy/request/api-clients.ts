@@ -23,7 +23,7 @@ export type ClientRefusal = 'invalid_api_key' | 'keys_unavailable';
 
 /** A client with the SHA-256 digests of its keys: hexadecimal, in lower case. */
 export interface ApiClientEntry extends ApiClient {
-  readonly keyDigests: readonly string[];
+  readonly keySha256: readonly string[];
 }
 
 /**
@@ -38,7 +38,7 @@ export class ApiClients {
   constructor(entries: readonly ApiClientEntry[], jwtClients: JwtClients<ApiClient> | null) {
     this.#jwtClients = jwtClients;
     for (const entry of entries) {
-      for (const digest of entry.keyDigests) this.#byDigest.set(digest, entry);
+      for (const digest of entry.keySha256) this.#byDigest.set(digest, entry);
     }
   }
 

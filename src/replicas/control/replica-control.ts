@@ -27,7 +27,7 @@ import type { RegisteredReplica } from './registry/registered-replica.ts';
 import { type ReplicaChanges, ReplicaRegistry } from './registry/registry.ts';
 
 export interface ReplicaControlSettings {
-  readonly config: Config;
+  readonly config: DiscoverySettings & Omit<Config, 'replicas'>;
   /** Of connections to replicas. */
   readonly timeouts: ConnectionTimeouts;
 }
@@ -85,7 +85,7 @@ export async function createReplicaControl(
   const registry = new ReplicaRegistry({ shared, background, drains, timeouts });
   opened.defer(() => registry.close());
   // Gateways of a fleet would teach each other what one of them has forgotten.
-  if (config.fleet === null) opened.use(forgetGoneNames(drains, { epochMs: Date.now, log }));
+  if (config.state.redis === null) opened.use(forgetGoneNames(drains, { epochMs: Date.now, log }));
   const parts = { registry, drains, background, link, opened: opened.move() };
   return new ReplicaControl(settings, collaborators, parts);
 }

@@ -1,5 +1,5 @@
 import { Pool } from 'undici';
-import type { ReplicaConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 
 /** The path of a replica's url, without a trailing slash; often empty. */
 export function pathPrefixOf(url: string): string {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Engine, ReplicaConfig } from '#config';
 import type { SharedState } from '#replicas/shared';
+import type { Engine, ReplicaConfig } from '#replicas/terms';
 import {
   type HealthDecision,
   type ReachabilityReason,

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { buildConnector } from 'undici';
-import type { ReplicaConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import { type Connector, type DeadlineClock, type SharedReads, UpstreamConnections } from '#wire';
 import { type ConnectionTimeouts, toTlsOptions } from './connections.ts';
 

@@ -1,4 +1,4 @@
-import type { Engine, ReplicaConfig } from '#config';
+import type { Engine, ReplicaConfig } from './replica-config.ts';
 
 /** What is known of a replica, from the configuration or from probes. */
 export interface ReplicaKnowledge {

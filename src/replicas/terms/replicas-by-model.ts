@@ -1,4 +1,4 @@
-import type { Engine } from '#config';
+import type { Engine } from './replica-config.ts';
 
 /** What a replica serves. */
 export interface ModelServer {

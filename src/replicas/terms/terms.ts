@@ -31,6 +31,7 @@ export {
   toListFinding,
   toReachability,
 } from './reachability.ts';
+export type { Engine, ReplicaConfig } from './replica-config.ts';
 export {
   cursorNameOf,
   groupByModel,

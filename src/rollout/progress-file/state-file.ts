@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { parseJson, StartError } from '#base';
 import { UsageError, VERDICT_MODES } from '#cli/arguments';
-import type { Environment } from '#config';
+import type { Environment } from '#config/secrets';
 import { isErrno, readRegularFile, writeDurably } from '#otel/base';
 
 /**

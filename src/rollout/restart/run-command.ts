@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Signals } from '#cli/arguments';
 import { toOneLine } from '#cli/terminal';
-import type { Environment } from '#config';
+import type { Environment } from '#config/secrets';
 import type { ReplicaView } from '../gateways/replica-view.ts';
 import { RolloutStop } from '../stop.ts';
 import { fillCommand, findUnfitFact, toCommandFacts, toPositionals, toVariables } from './fill-command.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createInTurn, StartError } from '#base';
-import { toConfig } from '#config';
+import { parseConfig } from '#config';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
 import { EventLog } from '#testkit/event-log.ts';
 import {
@@ -12,7 +12,6 @@ import {
   createCertificateReader,
 } from '../../../src/access/certificates/certificate-files.ts';
 import { CertificateWatcher } from '../../../src/access/certificates/certificate-watcher.ts';
-import { parseConfigFile } from '../../../src/config/load.ts';
 
 let authority: TestAuthority;
 let folder: string;
@@ -38,7 +37,7 @@ async function watch({ epochMs = Date.now, others = '' } = {}) {
 gateway: { tls: { cert: ${at('cert.pem')}, key: ${at('key.pem')}${others} } }
 replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
 `;
-  const config = toConfig(parseConfigFile(text, { path: at('gateway.yaml'), env: {} }));
+  const config = parseConfig(text, { path: at('gateway.yaml'), env: {} });
   const forListeners = new EventLog<Certificates>();
   const forReplicas = new EventLog<Certificates>();
   const lines = new EventLog<string>();
@@ -104,11 +103,12 @@ test('a certificate is announced when it comes into use, 14 days before its end,
 });
 
 describe('a watcher whose time passes as the test says', () => {
-  const unencrypted: Certificates = { listen: null, admin: null, replicas: [], services: [] };
-  const config = toConfig(
-    parseConfigFile('replicas: [{ name: a, url: "https://a" }]', { path: 'g', env: {} }),
-  );
-  const changed: Certificates = { ...unencrypted, replicas: config.replicas };
+  const unencrypted: Certificates = { listen: null, admin: null, replicas: [] };
+  const config = parseConfig('replicas: [{ name: a, url: "https://a" }]', { path: 'g', env: {} });
+  const changed: Certificates = {
+    ...unencrypted,
+    replicas: config.replicas.map(({ tls: _, ...replica }) => replica),
+  };
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const inTurn = createInTurn();
 

@@ -42,8 +42,16 @@ function createClients({
   const made: JwtFacts[] = [];
   const clients = new JwtClients<JwtFacts>(
     {
-      ...{ issuer: issuer.issuer, audiences: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
-      ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
+      ...{ issuer: issuer.issuer, audience: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
+      ...{
+        tenantClaim: 'tenant',
+        featureClaim: null,
+        modelsClaim: null,
+        clientClaim: null,
+        maxInflight: null,
+        requestsPerMinute: null,
+        tokensPerMinute: null,
+      },
     },
     {
       async toClient(facts) {

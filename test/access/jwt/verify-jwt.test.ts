@@ -7,13 +7,15 @@ import { createJwtVerifier, type JwtFacts, type JwtRules } from '../../../src/ac
 
 const ISSUER = 'https://issuer.example';
 const RULES: JwtRules = {
-  ...{ issuer: ISSUER, audiences: ['first', 'second'], jwks: 'keys.json', algorithms: ['ES256', 'RS256'] },
+  ...{ issuer: ISSUER, audience: ['first', 'second'], jwks: 'keys.json', algorithms: ['ES256', 'RS256'] },
   ...{
     tenantClaim: 'tenant',
     featureClaim: 'feature',
     modelsClaim: 'scope',
     clientClaim: 'azp',
-    limits: null,
+    maxInflight: null,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
   },
 };
 

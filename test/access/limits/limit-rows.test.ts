@@ -5,8 +5,9 @@ import { allocateClientLimits, ClientLimitTable } from '../../../src/access/limi
 import { LimitRows } from '../../../src/access/limits/limit-rows.ts';
 
 const limits = { maxInflight: 1, requestsPerMinute: 60, tokensPerMinute: null };
+const noLimits = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
 const clientOf = (name: string) => ({
-  ...{ name, tenant: name, feature: null, models: null, expiresAtMs: null, keyDigests: [], limits },
+  ...{ name, tenant: name, feature: null, models: null, expiresAtMs: null, keySha256: [], ...limits },
 });
 const toRows = (clients: ReturnType<LimitRows['assign']>) => clients.map((client) => client.limits?.row);
 
@@ -15,7 +16,7 @@ test('a client keeps its row, also when it is gone for a time; one without limit
   const [a, b] = toRows(rows.assign([clientOf('a'), clientOf('__proto__')]));
   expect(a).not.toBe(b);
   expect(toRows(rows.assign([clientOf('b'), clientOf('__proto__')]))).not.toContain(a);
-  expect(toRows(rows.assign([{ ...clientOf('b'), limits: null }, clientOf('a')]))).toEqual([undefined, a]);
+  expect(toRows(rows.assign([{ ...clientOf('b'), ...noLimits }, clientOf('a')]))).toEqual([undefined, a]);
 });
 
 test('a row is reused when its client was gone before and has nothing in flight, with full budgets', () => {
@@ -70,7 +71,7 @@ test('tenants beyond the bound share a row, but not those with limits of their o
   const rows = new LimitRows(table, { nowMs: () => nowMs });
   rows.configureTenants({
     jwt: limits,
-    tenantLimits: { named: [{ tenant: 'own', limits }], rest: { ...limits, maxInflight: 7 } },
+    tenantLimits: { own: limits, default: { ...limits, maxInflight: 7 } },
   });
   const first = rows.rowOfTenant('tenant', 'tenant-0');
   for (let index = 1; index < 65_535; index++) rows.rowOfTenant('tenant', `tenant-${index}`);
@@ -191,7 +192,7 @@ describe('the limits of a tenant', () => {
     const own = { ...limits, maxInflight: 3 };
     rows.configureTenants({
       jwt: { ...limits, maxInflight: 2 },
-      tenantLimits: { named: [{ tenant: 'b', limits: own }], rest: { ...limits, maxInflight: 4 } },
+      tenantLimits: { b: own, default: { ...limits, maxInflight: 4 } },
     });
     const all = [
       rows.rowOfTenant('jwt', 'a'),
@@ -210,7 +211,7 @@ describe('the limits of a tenant', () => {
     const { rows, table } = startTenants(3);
     rows.configureTenants({
       jwt: null,
-      tenantLimits: { named: [{ tenant: 'b', limits: null }], rest: null },
+      tenantLimits: { b: noLimits },
     });
     const tenants = [
       ['jwt', 'a'],
@@ -233,7 +234,7 @@ test('a tenant that is named without limits has none, whatever the others have',
   const { rows, table } = startTenants(2);
   rows.configureTenants({
     jwt: null,
-    tenantLimits: { named: [{ tenant: 'b', limits: null }], rest: limits },
+    tenantLimits: { b: noLimits, default: limits },
   });
   for (const tenant of ['a', 'b']) table.addUsed('tokens', Number(rows.rowOfTenant('tenant', tenant)), 1);
   expect([...rows.takeChanged().keys()].map((name) => rows.maxInflightOf(name))).toEqual([1, null]);
@@ -242,7 +243,7 @@ test('a tenant that is named without limits has none, whatever the others have',
 describe('the limits of clients', () => {
   test('need rows only of those that have some', () => {
     const rows = new LimitRows(new ClientLimitTable(allocateClientLimits(1)), { rowCount: 1 });
-    expect(toRows(rows.assign([clientOf('a'), { ...clientOf('b'), limits: null }]))).toEqual([0, undefined]);
+    expect(toRows(rows.assign([clientOf('a'), { ...clientOf('b'), ...noLimits }]))).toEqual([0, undefined]);
     expect(rows.takeChanged().size).toBe(0);
     expect(rows.takeInflight().size).toBe(0);
     expect(() => rows.assign([clientOf('a'), clientOf('c')])).toThrow('more than 1');
@@ -275,7 +276,7 @@ describe('the limits of clients', () => {
 
   test('are charged for tokens that were used here, at most for a minute, or they are given back', () => {
     const { rows, table } = startTenants(2);
-    rows.assign([{ ...clientOf('a'), limits: { ...limits, tokensPerMinute: 60 } }, clientOf('b')]);
+    rows.assign([{ ...clientOf('a'), tokensPerMinute: 60 }, clientOf('b')]);
     const stateAfter = (tokens: number) => {
       rows.useTokens('a', tokens);
       return [table.fullInNs('tokens', 0), table.usedOf('tokens', 0)];

@@ -11,7 +11,7 @@ test('the row of a tenant is known for ten minutes from the question on, and the
     async () => (await answers[askedCount++]?.promise) ?? null,
     () => nowMs,
   );
-  tenants.configure({ named: [], rest: limits });
+  tenants.configure({ default: limits });
   const first = tenants.limitsOf('a');
   nowMs = 60_000;
   answers[0]?.resolve(5);
@@ -31,7 +31,7 @@ test('the ten minutes pass on the clock of the process', async () => {
   try {
     const rows = [5, 7];
     const tenants = new TenantLimits(async () => rows.shift() ?? null);
-    tenants.configure({ named: [], rest: limits });
+    tenants.configure({ default: limits });
     await tenants.limitsOf('a');
     clock.mockReturnValue(600_000);
     expect(await tenants.limitsOf('a')).toEqual({ ...limits, row: 7 });
@@ -43,7 +43,7 @@ test('the ten minutes pass on the clock of the process', async () => {
 test('a tenant for which there is no row cannot be counted, and is asked for again', async () => {
   const rows = [null, 3];
   const tenants = new TenantLimits(async () => rows.shift() ?? null);
-  tenants.configure({ named: [], rest: limits });
+  tenants.configure({ default: limits });
   expect(await tenants.limitsOf('a')).toBe('unavailable');
   expect(await tenants.limitsOf('a')).toEqual({ ...limits, row: 3 });
   expect(tenants.limitsOf('a')).toEqual({ ...limits, row: 3 });
@@ -52,9 +52,9 @@ test('a tenant for which there is no row cannot be counted, and is asked for aga
 test('rows are asked for again after the limits of tenants have changed', async () => {
   let row = 0;
   const tenants = new TenantLimits(async () => row++);
-  tenants.configure({ named: [], rest: limits });
+  tenants.configure({ default: limits });
   await tenants.limitsOf('a');
-  tenants.configure({ named: [{ tenant: 'a', limits }], rest: null });
+  tenants.configure({ a: limits });
   expect(await tenants.limitsOf('a')).toEqual({ ...limits, row: 1 });
   expect(tenants.limitsOf('b')).toBeNull();
 });
@@ -62,7 +62,7 @@ test('rows are asked for again after the limits of tenants have changed', async 
 test('at most 65,536 tenants are known; with one more, all are asked for again', async () => {
   let askedCount = 0;
   const tenants = new TenantLimits(async () => askedCount++);
-  tenants.configure({ named: [], rest: limits });
+  tenants.configure({ default: limits });
   for (let index = 0; index < 65_536; index++) await tenants.limitsOf(`${index}`);
   expect(tenants.limitsOf('0')).toEqual({ ...limits, row: 0 });
   await tenants.limitsOf('one more');

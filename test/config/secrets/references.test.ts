@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/config/config-error.ts';
-import { toConfig } from '../../../src/config/effective-config.ts';
-import { loadConfigText, printConfigFile } from '../../../src/config/load.ts';
+import { loadConfig, printConfig } from '../../../src/config/load.ts';
 
 const SECRET = 'content-of-the-file';
 
@@ -19,10 +18,11 @@ afterAll(() => rm(directory, { recursive: true }));
 const write = (name: string, content: string | Uint8Array) =>
   writeFile(join(directory, 'secrets', name), content);
 
-const load = async (text: string, env: Readonly<Record<string, string>> = {}) =>
-  await loadConfigText(text, { path: join(directory, 'gateway.yaml'), env });
-
-const loadConfig = async (text: string) => toConfig((await load(text)).file);
+const load = async (text: string, env: Readonly<Record<string, string>> = {}) => {
+  const path = join(directory, 'gateway.yaml');
+  await writeFile(path, text);
+  return await loadConfig(path, env);
+};
 
 /** The problems of a text, each as `key path: text`. */
 const problemsOf = (text: string) =>
@@ -39,7 +39,7 @@ const REPLICA = 'replicas: [{ name: a, url: "http://a" }]\n';
 describe('${file:PATH}', () => {
   test('is the content of the file without its last line break; a relative path begins at the configuration', async () => {
     await write('key', `${SECRET}\r\n`);
-    const config = await loadConfig(`replicas:
+    const { config } = await load(`replicas:
   - { name: a, url: "http://a", api_key: "\${file:secrets/key}" }
   - { name: b, url: "http://b", api_key: "x-\${file:${join(directory, 'secrets/key')}}" }
   - name: c
@@ -52,22 +52,21 @@ describe('${file:PATH}', () => {
   test('can be part of any text, number, flag or word, beside variables', async () => {
     await write('count', '100\n');
     await write('password', 'pass%2Fword\n');
-    const { file } = await load(
+    const { config } = await load(
       `${REPLICA}limits: { connections: "\${file:secrets/count}" }
 state: { redis: "redis://\${USER}:\${file:secrets/password}@redis" }
 log: { requests: "\${FLAG}" }
 `,
       { USER: 'gw', FLAG: 'true' },
     );
-    const config = toConfig(file);
     expect(config.limits.connections).toBe(100);
-    expect(config.fleet?.url).toBe('redis://gw:pass%2Fword@redis');
+    expect(config.state.redis).toBe('redis://gw:pass%2Fword@redis');
   });
 
   test('is not expanded again, adds no YAML, and is literal after two dollar signs', async () => {
     await write('tricks', '${HOME} ${file:secrets/key}, engine: vllm }');
     const text = 'replicas: [{ name: a, url: "http://a", host: "${file:secrets/tricks} $${file:x}" }]';
-    const { replicas } = await loadConfig(text);
+    const { replicas } = (await load(text)).config;
     expect(replicas[0]?.host).toBe('${HOME} ${file:secrets/key}, engine: vllm } ${file:x}');
   });
 
@@ -77,9 +76,9 @@ log: { requests: "\${FLAG}" }
 replicas:
   - { <<: *gpu, name: a, url: "http://a" }
 `;
-    const { file, fromFiles } = await load(text);
-    expect(toConfig(file).replicas[0]?.apiKey).toBe(SECRET);
-    expect(printConfigFile(file, fromFiles)).not.toContain(SECRET);
+    const { config, fromFiles } = await load(text);
+    expect(config.replicas[0]?.apiKey).toBe(SECRET);
+    expect(printConfig(config, fromFiles)).not.toContain(SECRET);
   });
 
   test('is read for a thousand replicas, each with a file of its own', async () => {
@@ -88,7 +87,7 @@ replicas:
     const lines = names.map(
       (name) => `  - { name: ${name}, url: "http://${name}", api_key: "\${file:secrets/key-${name}}" }`,
     );
-    const { replicas } = await loadConfig(`replicas:\n${lines.join('\n')}\n`);
+    const { replicas } = (await load(`replicas:\n${lines.join('\n')}\n`)).config;
     expect(replicas.map(({ apiKey }) => apiKey)).toEqual(names.map((name) => `${name}-${SECRET}`));
   });
 });
@@ -148,12 +147,12 @@ describe('a file that cannot be used is a problem that names line, key and path,
 test('what comes from a file is masked where the file is printed, also in keys that are no secrets', async () => {
   await write('url', `http://${SECRET}.internal:8000`);
   await write('name', SECRET);
-  const { file, fromFiles } = await load(`replicas:
+  const { config, fromFiles } = await load(`replicas:
   - { name: a, url: "\${file:secrets/url}" }
   - { name: b, url: "http://b", models: ["\${file:secrets/name}"], host: b }
 headers: { tenant: "x-\${file:secrets/name}" }
 `);
-  const printed = printConfigFile(file, fromFiles);
+  const printed = printConfig(config, fromFiles);
   expect(printed).not.toContain(SECRET);
   expect(printed).toContain('url: "***"\n');
   expect(printed).toContain('host: b\n');

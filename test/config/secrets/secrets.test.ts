@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readAdminTokens } from '../../../src/config/secrets/admin-tokens.ts';
 import { readEnvironmentSecrets } from '../../../src/config/secrets/environment-secrets.ts';
-import { SecretError } from '../../../src/config/secrets/secret-file.ts';
+import { SecretError } from '../../../src/config/secrets/read-secret.ts';
 
 const ADMIN = 'admin-token-of-the-test';
 const READ = 'read-token-of-the-test';

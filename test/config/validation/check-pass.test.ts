@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { passedPath } from '../../../src/config/schema/addresses.ts';
 import { validate } from '../../../src/config/validation/validate.ts';
-import { parsePassedPath, printPassedPath } from '../../../src/config/values/values.ts';
 
 const replicas = [{ name: 'a', url: 'http://10.0.0.1:8000' }];
 
@@ -26,8 +26,8 @@ describe('an entry of pass', () => {
     `GET /${'x'.repeat(1000)}`,
   ])('may be %s, and is printed as it was', (text) => {
     expect(explain({ pass: [text] })).toEqual([]);
-    const passed = parsePassedPath(text);
-    expect(passed && printPassedPath(passed)).toBe(text);
+    const codec = passedPath();
+    expect(codec.encode(codec.decode(text))).toBe(text);
   });
 
   test.each([

@@ -151,8 +151,8 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
       subjects: [{ kind: 'ServiceAccount', name: 'spangate' }],
     });
     const { data } = find('ConfigMap') as { data: Record<string, string> };
-    const { services } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
-    expect(services).toMatchObject([
+    const { replicas } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
+    expect(replicas).toMatchObject([
       {
         kubernetes: {
           ...{ service: 'vllm', namespace: null, apiServer: 'https://kubernetes.default.svc' },

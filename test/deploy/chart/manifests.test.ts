@@ -97,9 +97,9 @@ describe.skipIf(!(await hasTools()))('the fleet that the chart and deploy/kubern
     expect(await findMistakes(stringify({ ...set, spec: { ...spec, template } }))).toEqual([]);
     const chart = parseManifests(await render('--values', exampleOf('pods')));
     const { data } = chart.find(({ kind }) => kind === 'ConfigMap') as Manifests['ConfigMap'] & Manifest;
-    const { services } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
+    const { replicas } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
     expect(patch.spec.template.spec.readinessGates).toEqual([
-      { conditionType: services[0]?.kubernetes?.readinessGate },
+      { conditionType: replicas[0]?.kubernetes?.readinessGate },
     ]);
   });
 
@@ -129,7 +129,7 @@ describe.skipIf(!(await hasTools()))('the fleet that the chart and deploy/kubern
   });
 
   test('lets the gateways, and nobody else, reach the state that they share', () => {
-    const { hostname, port } = new URL(gatewayConfig().fleet?.url ?? '');
+    const { hostname, port } = new URL(gatewayConfig().state.redis ?? '');
     const labels = find('Service', hostname).spec.selector;
     expect(find('Deployment', hostname).spec.template.metadata.labels).toEqual(labels);
     const isToStore = ({

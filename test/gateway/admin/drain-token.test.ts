@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
-import { readAdminTokens } from '#config';
+import { readAdminTokens } from '#config/secrets';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
 import { startFakeApiServer } from '#testkit/servers/fake-api-server.ts';

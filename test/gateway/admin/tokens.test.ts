@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readAdminTokens } from '#config';
+import { readAdminTokens } from '#config/secrets';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { readEnvironmentSecrets } from '#config';
+import { readEnvironmentSecrets } from '#config/secrets';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';

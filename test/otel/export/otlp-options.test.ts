@@ -33,12 +33,12 @@ async function read(variables: Record<string, string>, configured: ConfiguredCol
 
 describe('the address', () => {
   test.each([
-    { variables: {}, endpoint: undefined, url: 'http://localhost:4318/v1/traces' },
-    { variables: { ENDPOINT: 'http://c:4318' }, endpoint: undefined, url: 'http://c:4318/v1/traces' },
-    { variables: { ENDPOINT: 'https://c/otlp/' }, endpoint: undefined, url: 'https://c/otlp/v1/traces' },
+    { variables: {}, endpoint: null, url: 'http://localhost:4318/v1/traces' },
+    { variables: { ENDPOINT: 'http://c:4318' }, endpoint: null, url: 'http://c:4318/v1/traces' },
+    { variables: { ENDPOINT: 'https://c/otlp/' }, endpoint: null, url: 'https://c/otlp/v1/traces' },
     {
       variables: { ENDPOINT: 'http://c:4318', TRACES_ENDPOINT: 'http://t:1/as/is' },
-      endpoint: undefined,
+      endpoint: null,
       url: 'http://t:1/as/is',
     },
     { variables: { TRACES_ENDPOINT: 'http://t:1/' }, endpoint: 'http://f:2', url: 'http://f:2/v1/traces' },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BASIC_PATHS, PATHS_OF_ENDPOINT } from '../../../src/config/validation/endpoint-paths.ts';
+import { BASIC_PATHS, PATHS_OF_ENDPOINT } from '../../../src/config/schema/endpoint-paths.ts';
 import { endpointsByPath } from '../../../src/proxy/endpoints/table.ts';
 
 test('the check of pass knows every path that is recorded', () => {

@@ -20,7 +20,7 @@ test('each of a hundred thousand clients is found by its own key, and nobody by 
         expiresAtMs: null,
         limits: null,
       },
-      keyDigests: [hash('sha256', `key-${index}`)],
+      keySha256: [hash('sha256', `key-${index}`)],
     })),
     null,
   );

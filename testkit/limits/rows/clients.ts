@@ -3,7 +3,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createJwtVerifier, JwtClients, readClients, readJwks } from '#access';
-import type { ApiClientConfig } from '#config';
+import type { Config } from '#config';
 import type { PublicJwk } from '../../../src/access/jwt/jwks.ts';
 import { parseJwks } from '../../../src/access/jwt/jwks.ts';
 import { AUDIENCE, makeKey, startIssuer } from '../../servers/fake-issuer.ts';
@@ -21,8 +21,9 @@ async function startJwtClients(): Promise<ProbedJwtClients> {
   const outcomes: string[] = [];
   const clients = new JwtClients(
     {
-      ...{ issuer: issuer.issuer, audiences: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
-      ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null, limits: null },
+      ...{ issuer: issuer.issuer, audience: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
+      ...{ maxInflight: null, requestsPerMinute: null, tokensPerMinute: null },
+      ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null },
     },
     {
       toClient: ({ tenant }) => outcomes.push(tenant),
@@ -140,7 +141,7 @@ export const CLIENTS: readonly Limit[] = [
     past: 'the start or the reload is refused',
     proof: {
       send: async (size) => {
-        const client = { limits: { maxInflight: 1 } } as unknown as ApiClientConfig;
+        const client = { maxInflight: 1 } as NonNullable<Config['clients']>[number];
         return await readClients({ clients: Array(size).fill(client), clientsFile: null }).then(
           ({ clients }) => `${clients?.length} clients`,
           (error: Error) => error.message,

@@ -2,11 +2,10 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readClients } from '#access';
-import { parseClientsFile } from '#config';
+import { parseClientsFile, parseConfig } from '#config';
 import { loadSalt } from '#proxy';
-import { parseConfigFile } from '../../../src/config/load.ts';
-import { readSecretFile } from '../../../src/config/secrets/secret-file.ts';
-import { parsePassedPath } from '../../../src/config/values/values.ts';
+import { parsePassedPath } from '../../../src/config/schema/addresses.ts';
+import { readSecretFile } from '../../../src/config/secrets/read-secret.ts';
 import { startGateway } from '../../start-gateway.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
 
@@ -14,7 +13,7 @@ const REPLICAS = 'replicas: [{ name: a, url: "http://a:1" }]\n';
 
 /** Reads a configuration: `accepted`, or the first line of what is wrong. */
 function parse(text: string): string {
-  return outcomeOf(() => parseConfigFile(text, { path: 'gateway.yaml', env: {} }));
+  return outcomeOf(() => parseConfig(text, { path: 'gateway.yaml', env: {} }));
 }
 
 function outcomeOf(read: () => unknown): string {
@@ -48,7 +47,7 @@ async function readFileOfSize(
 export const CONFIGURATION: readonly Limit[] = [
   {
     what: 'a duration in the configuration',
-    source: inFile('src/config/values/codecs.ts', 'MAX_DURATION_MS'),
+    source: inFile('src/config/schema/codecs.ts', 'MAX_DURATION_MS'),
     past: 'the file is refused, as with every number outside of its bounds ([configuration.md](configuration.md))',
     proof: testedBy(
       'test/limits/configuration-bounds.test.ts',
@@ -57,7 +56,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a size in the configuration',
-    source: inFile('src/config/values/codecs.ts', 'MAX_SIZE_BYTES'),
+    source: inFile('src/config/schema/codecs.ts', 'MAX_SIZE_BYTES'),
     past: 'the file is refused',
     proof: testedBy(
       'test/limits/configuration-bounds.test.ts',
@@ -109,7 +108,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a path of `pass`, with its method',
-    source: inFile('src/config/values/values.ts', 'MAX_PASSED_CHARS'),
+    source: inFile('src/config/schema/addresses.ts', 'MAX_PASSED_CHARS'),
     past: 'the file is refused',
     proof: {
       send: async (size) =>
@@ -152,7 +151,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a file with a secret (`SVC_…_FILE`, a file that a value of the configuration names)',
-    source: inFile('src/config/secrets/secret-file.ts', 'MAX_FILE_BYTES'),
+    source: inFile('src/config/secrets/read-secret.ts', 'MAX_FILE_BYTES'),
     past: 'the start or the reload is refused',
     proof: {
       send: (size) => readFileOfSize('s'.repeat(size), (path) => readSecretFile(path, 'file')),

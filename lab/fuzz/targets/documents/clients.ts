@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ApiClientConfig, ConfigError, parseClientsFile } from '#config';
+import { type Config, ConfigError, parseClientsFile } from '#config';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
@@ -59,7 +59,7 @@ export const CLIENTS: FuzzTarget = {
     const entries = given.map((line): Entry => JSON.parse(line));
     mustEqual(
       'the clients',
-      found.map(({ name, keyDigests }) => [name, keyDigests]),
+      found.map(({ name, keySha256 }) => [name, keySha256]),
       entries.map(({ name, key_sha256 }) => [
         name,
         [key_sha256].flat().map((digest) => digest.toLowerCase()),
@@ -73,12 +73,14 @@ export const CLIENTS: FuzzTarget = {
   read: ({ bytes }) => parse(bytes.toString()),
 };
 
+type Client = NonNullable<Config['clients']>[number];
+
 interface Entry {
   readonly name: string;
   readonly key_sha256: string | readonly string[];
 }
 
-async function parse(text: string): Promise<readonly ApiClientConfig[] | ConfigError> {
+async function parse(text: string): Promise<readonly Client[] | ConfigError> {
   try {
     return await parseClientsFile(text, PATH, []);
   } catch (error) {
@@ -87,14 +89,14 @@ async function parse(text: string): Promise<readonly ApiClientConfig[] | ConfigE
   }
 }
 
-function mustBeDistinct(clients: readonly ApiClientConfig[]): void {
-  const digests = clients.flatMap(({ keyDigests }) => keyDigests);
+function mustBeDistinct(clients: readonly Client[]): void {
+  const digests = clients.flatMap(({ keySha256 }) => keySha256);
   must(new Set(clients.map(({ name }) => name)).size === clients.length, 'two clients have the same name');
   must(new Set(digests).size === digests.length, 'two clients have the same key');
   for (const digest of digests) must(/^[0-9a-f]{64}$/.test(digest), 'a key is no SHA-256');
-  for (const { tenant, limits } of clients) {
+  for (const { tenant, maxInflight, requestsPerMinute, tokensPerMinute } of clients) {
     must(tenant !== '', 'a tenant is empty');
-    for (const limit of Object.values(limits ?? {})) {
+    for (const limit of [maxInflight, requestsPerMinute, tokensPerMinute]) {
       must(limit === null || (Number.isSafeInteger(limit) && limit > 0), `a limit is ${limit}`);
     }
   }

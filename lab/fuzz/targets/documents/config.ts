@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse, parseDocument, visit } from 'yaml';
-import { ConfigError } from '#config';
+import { ConfigError, parseConfig, printConfig } from '#config';
 import { ROOT } from '#testkit/programs/results.ts';
 import { toConfigJsonSchema } from '../../../../src/config/json-schema.ts';
-import { parseConfigFile, printConfigFile } from '../../../../src/config/load.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
@@ -59,10 +58,10 @@ export const CONFIG: FuzzTarget = {
         isValidBySchema(toData(text)),
         `the schema refuses: ${JSON.stringify(isValidBySchema.errors?.[0])}`,
       );
-    const printed = printConfigFile(file);
+    const printed = printConfig(file);
     mustEqual(
       'what is printed and read again',
-      printConfigFile(parseConfigFile(escapeReferences(printed), ORIGIN)),
+      printConfig(parseConfig(escapeReferences(printed), ORIGIN)),
       printed,
     );
     return true;
@@ -82,9 +81,9 @@ function escapeReferences(text: string): string {
   return document.toString({ lineWidth: 0 });
 }
 
-function read(text: string): ReturnType<typeof parseConfigFile> | ConfigError {
+function read(text: string): ReturnType<typeof parseConfig> | ConfigError {
   try {
-    return parseConfigFile(text, ORIGIN);
+    return parseConfig(text, ORIGIN);
   } catch (error) {
     if (error instanceof ConfigError) return error;
     throw error;

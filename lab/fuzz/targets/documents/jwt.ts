@@ -12,13 +12,15 @@ const ISSUER = 'https://issuer.example';
 const AUDIENCE = 'spangate';
 const FAR_FUTURE_S = 4_000_000_000;
 const RULES: JwtRules = {
-  ...{ issuer: ISSUER, audiences: [AUDIENCE], jwks: 'keys.json', algorithms: ['EdDSA', 'ES256', 'RS256'] },
+  ...{ issuer: ISSUER, audience: [AUDIENCE], jwks: 'keys.json', algorithms: ['EdDSA', 'ES256', 'RS256'] },
   ...{
     tenantClaim: 'realm.tenant',
     featureClaim: 'feature',
     modelsClaim: 'models',
     clientClaim: null,
-    limits: null,
+    maxInflight: null,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
   },
 };
 const WORDS = [

@@ -1,5 +1,4 @@
-import { type Config, type ConfigFile, toConfig } from '#config';
-import { parseConfigFile } from '../../../../src/config/load.ts';
+import { type Config, parseConfig } from '#config';
 import { hostOf, nameOfReplica, PORTS } from '../addresses.ts';
 import type { Plan } from '../plan.ts';
 
@@ -10,11 +9,7 @@ export const STATE_DIR = '/state/gateway';
 export const SPOOLS = [`${STATE_DIR}/spool`, `${STATE_DIR}/spool-ledger`] as const;
 
 /** The configuration of a gateway, as its file would have it. */
-export function createConfigOf(
-  plan: Plan,
-  index: number,
-  firstByteMs: number,
-): { readonly file: ConfigFile; readonly config: Config } {
+export function createConfigOf(plan: Plan, index: number, firstByteMs: number): Config {
   const host = hostOf.gateway(index);
   const text = JSON.stringify({
     gateway: {
@@ -55,6 +50,5 @@ export function createConfigOf(
     shutdown: { delay: '0s', grace: '1s', flush: '1s' },
     ...(plan.gateways === 1 ? {} : { state: { redis: `redis://${hostOf.redis}:${PORTS.redis}` } }),
   });
-  const file = parseConfigFile(text, { path: 'gateway.yaml', env: {} });
-  return { file, config: toConfig(file) };
+  return parseConfig(text, { path: 'gateway.yaml', env: {} });
 }

@@ -118,7 +118,7 @@ export class GatewayNode {
   async #run(thread: SimulatedThread): Promise<void> {
     const exports = await this.#program.run(thread, 'create-gateway');
     const createGateway = exports.createGateway as typeof import('#gateway').createGateway;
-    const { file, config } = createConfigOf(this.#plan, this.index, this.firstByteMs);
+    const config = createConfigOf(this.#plan, this.index, this.firstByteMs);
     const gateway = createGateway(config, {
       secrets: {
         ...NO_SECRETS,
@@ -127,7 +127,7 @@ export class GatewayNode {
       },
       log: this.#createLog(thread) as never,
       pid: this.index + 1,
-      configSource: { file, read: async () => createConfigOf(this.#plan, this.index, this.firstByteMs).file },
+      configSource: { config, read: async () => createConfigOf(this.#plan, this.index, this.firstByteMs) },
     });
     this.#gateway = gateway;
     await gateway.start();

@@ -1,4 +1,4 @@
-import { allows } from '#config';
+import { allows } from '#config/secrets';
 import type { ShownRecord } from '#otel/record';
 import type { GatewayIdentity } from '../../admin-collaborators.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminClient, openAdmin, printJson, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, GROUPINGS, type Invocation, parseOptions, SORT_KEYS, UsageError } from '#cli/arguments';
 import { createPaint, enterFullScreen, readKeys, tableWidthOf } from '#cli/terminal';
-import { parseDuration } from '#config';
+import { parseDuration } from '#config/values';
 import { toOverviewText } from './overview-text.ts';
 import { changeView, type TopView, toView } from './view.ts';
 

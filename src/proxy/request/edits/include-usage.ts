@@ -1,5 +1,5 @@
-import type { Engine } from '#config';
 import { JsonCursor } from '#json';
+import type { Engine } from '#replicas/terms';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { isPydantic, readFlag } from '../inspection/engine-flags.ts';
 import type { RequestFacts } from '../inspection/request-facts.ts';

@@ -1,5 +1,5 @@
-import type { Engine } from '#config';
 import type { JsonCursor } from '#json';
+import type { Engine } from '#replicas/terms';
 
 /**
  * What a request says where engines expect a boolean: the JSON value if it is a scalar, a string only up to the length

@@ -1,10 +1,11 @@
-import type { Config, ReplicaConfig, ServiceConfig } from '#config';
+import type { Config, SecuredReplica } from '#config';
 import { createProbeConnections, pathPrefixOf } from '#replicas';
-import { isHealthy, toListFinding } from '#replicas/terms';
+import { isHealthy, type ReplicaConfig, toListFinding } from '#replicas/terms';
 import { expandService, hasSrvRecords } from '../discovery/expand-service.ts';
 import { parseModelList } from '../discovery/model-discovery.ts';
 import { adviseOnReplica } from '../discovery/reachability-log.ts';
 import { createResolver, type Endpoint, type Resolver } from '../discovery/resolver.ts';
+import { type ServiceConfig, splitServers } from '../discovery/servers.ts';
 import { type ProbeResult, probe } from '../probe.ts';
 import { listPods } from './list-pods.ts';
 
@@ -32,6 +33,11 @@ const LOOKUP_TIMEOUT_MS = 5_000;
 const MAX_LIST_BYTES = 1024 ** 2;
 const MAX_HEALTH_BYTES = 1024;
 
+/** What of a configuration is checked, with the contents of its certificate files. */
+export type CheckedConfig = Pick<Config, 'timeouts' | 'health'> & {
+  readonly replicas: readonly SecuredReplica[];
+};
+
 interface CheckSettings {
   readonly connectMs: number;
   readonly healthPath: string;
@@ -41,12 +47,17 @@ interface CheckSettings {
  * Sends GET /v1/models to every replica of the configuration, all at once, also to those that DNS or Kubernetes tells
  * of. Each try ends within a few seconds. Never rejects.
  */
-export async function checkReplicas(config: Config): Promise<readonly ReplicaCheck[]> {
+export async function checkReplicas({
+  replicas: entries,
+  timeouts,
+  health,
+}: CheckedConfig): Promise<readonly ReplicaCheck[]> {
   const resolver = createResolver();
-  const settings = { connectMs: config.timeouts.connectMs, healthPath: config.health.path };
+  const settings = { connectMs: timeouts.connectMs, healthPath: health.path };
+  const { replicas, services } = splitServers(entries);
   const checks = await Promise.all([
-    ...config.replicas.map(async (replica) => [await checkReplica(replica, settings)]),
-    ...config.services.map((service) => checkService(service, resolver, settings)),
+    ...replicas.map(async (replica) => [await checkReplica(replica, settings)]),
+    ...services.map((service) => checkService(service, resolver, settings)),
   ]);
   return checks.flat();
 }
@@ -58,7 +69,7 @@ async function checkService(
   settings: CheckSettings,
 ): Promise<readonly ReplicaCheck[]> {
   const startedMs = performance.now();
-  const listed = service.kubernetes === undefined ? null : await listPods(service.kubernetes);
+  const listed = service.kubernetes === null ? null : await listPods(service.kubernetes);
   const endpoints = listed?.endpoints ?? (await lookUp(service, resolver));
   const replicas = expandService(service, endpoints);
   if (replicas.length > 0) {
@@ -153,8 +164,7 @@ async function judge(
 /** Without a key of the gateway's own, the keys of clients pass; then only the list of models is not to be had. */
 function toRefusal({ url: target, apiKey, models }: ReplicaConfig, status: number): Finding {
   const result = `status ${status}`;
-  if (apiKey !== undefined)
-    return { target, isOk: false, result, advice: 'it refuses the key: correct api_key' };
+  if (apiKey !== null) return { target, isOk: false, result, advice: 'it refuses the key: correct api_key' };
   const isOk = models !== 'auto';
   return { target, isOk, result, advice: isOk ? null : 'it wants a key: set api_key, or list its models' };
 }

@@ -1,8 +1,8 @@
-import type { KubernetesSource } from '#config';
 import { type ApiFailureCode, toApiError } from '../discovery/kubernetes/api-call.ts';
 import { toReadyEndpoints } from '../discovery/kubernetes/ready-endpoints.ts';
 import { createSliceApi } from '../discovery/kubernetes/slice-api.ts';
 import type { Endpoint } from '../discovery/resolver.ts';
+import type { KubernetesSource } from '../discovery/servers.ts';
 
 /** The pods that would be replicas; if there are none, `result` and `advice` say why. */
 export interface ListedPods {

@@ -1,8 +1,8 @@
 import { inParallel } from '#base';
-import type { ServiceConfig } from '#config';
 import { waitAtMost } from '#otel/base';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import type { ServiceConfig } from './servers.ts';
 import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from './source-state.ts';
 
 /** Look-ups at the same time. Those of addresses take threads of the pool that files and connections need too. */

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
-import type { ReplicaConfig, ServiceConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import type { Endpoint } from './resolver.ts';
+import type { ServiceConfig } from './servers.ts';
 
 /** A host name that a URL and a replica's name can contain: letters, digits, dashes and underscores. */
 const HOST_NAME = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;

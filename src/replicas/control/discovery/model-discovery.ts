@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { inParallel, parseJson } from '#base';
-import type { Engine } from '#config';
+import type { Engine } from '#replicas/terms';
 import {
   type Finding,
   isHealthy,

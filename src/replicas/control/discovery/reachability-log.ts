@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
-import type { ReplicaConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import { type Finding, REASON_TEXTS, type ReachabilityReason } from '#replicas/terms';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';

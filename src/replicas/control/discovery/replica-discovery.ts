@@ -1,5 +1,5 @@
 import { createInTurn } from '#base';
-import type { Config } from '#config';
+import type { Config, SecuredReplica } from '#config';
 import { waitAtMost } from '#otel/base';
 import type { ProbeResult } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
@@ -10,11 +10,12 @@ import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
 import { isAwaited, isUrgent } from './probe-need.ts';
 import { ReachabilityLog } from './reachability-log.ts';
+import { type Servers, splitServers } from './servers.ts';
 import { ServiceEndpoints, type ServiceEndpointsCollaborators } from './service-endpoints.ts';
 import type { SourceState } from './source-state.ts';
 
-/** The configured replicas and services, and how often names and models are looked up. */
-export type DiscoverySettings = Pick<Config, 'replicas' | 'services' | 'discovery'>;
+/** The configured replicas, with the contents of their files, and how often names and models are looked up. */
+export type DiscoverySettings = Pick<Config, 'discovery'> & { readonly replicas: readonly SecuredReplica[] };
 
 /** The log of replicas that come and go. A pino logger fits. */
 export interface DiscoveryLog extends EndpointLog {
@@ -52,7 +53,8 @@ export class ReplicaDiscovery {
   readonly #collaborators: DiscoveryCollaborators;
   readonly #endpoints: ServiceEndpoints;
   readonly #models: ModelDiscovery;
-  #settings: DiscoverySettings;
+  #servers: Servers;
+  #intervals: Config['discovery'];
   /** Whether the registry knows something that was not published. */
   #hasNews = true;
   /** Changes begin when the one before has ended. */
@@ -66,7 +68,8 @@ export class ReplicaDiscovery {
   #nextRetry = 0;
 
   constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
-    this.#settings = settings;
+    this.#servers = splitServers(settings.replicas);
+    this.#intervals = settings.discovery;
     this.#collaborators = collaborators;
     this.#endpoints = new ServiceEndpoints({ ...collaborators, onChange: () => void this.#takeChange() });
     this.#models = new ModelDiscovery(PROBE_TIMEOUT_MS, {
@@ -82,7 +85,7 @@ export class ReplicaDiscovery {
   async start(): Promise<void> {
     // Before names are resolved, so that the admin API can drain the replicas of the file.
     await this.#update();
-    await this.#endpoints.find(this.#settings.services, PATIENCE_MS);
+    await this.#endpoints.find(this.#servers.services, PATIENCE_MS);
     this.#hasStarted = true;
     // The admin API can also reload, so the settings may have changed.
     await this.#update();
@@ -94,13 +97,15 @@ export class ReplicaDiscovery {
    * removed. Rejects with a TooManyReplicasError, and then changes nothing.
    */
   async configure(settings: DiscoverySettings): Promise<ReplicaChanges> {
-    await this.#endpoints.find(settings.services, PATIENCE_MS);
+    const servers = splitServers(settings.replicas);
+    await this.#endpoints.find(servers.services, PATIENCE_MS);
     try {
-      const changes = await this.#update({ settings });
+      const changes = await this.#update({ servers });
+      this.#intervals = settings.discovery;
       this.#startPolls();
       return changes;
     } finally {
-      this.#endpoints.keepOnly(this.#settings.services);
+      this.#endpoints.keepOnly(this.#servers.services);
     }
   }
 
@@ -116,7 +121,7 @@ export class ReplicaDiscovery {
 
   /** Whether Kubernetes or DNS answers for each service. */
   get sources(): readonly SourceState[] {
-    return this.#endpoints.statesOf(this.#settings.services);
+    return this.#endpoints.statesOf(this.#servers.services);
   }
 
   stop(): void {
@@ -129,7 +134,7 @@ export class ReplicaDiscovery {
   #startPolls(): void {
     for (const poll of this.#polls) poll.stop();
     if (this.#isStopped) return;
-    const { modelsIntervalMs, dnsIntervalMs } = this.#settings.discovery;
+    const { modelsIntervalMs, dnsIntervalMs } = this.#intervals;
     this.#polls = [
       startPoll(() => this.#pollEndpoints(), dnsIntervalMs),
       startPoll(() => this.#pollModels(this.#undrained()), modelsIntervalMs),
@@ -138,8 +143,8 @@ export class ReplicaDiscovery {
   }
 
   async #pollEndpoints(): Promise<void> {
-    if (this.#settings.services.length === 0) return;
-    await this.#endpoints.find(this.#settings.services, PATIENCE_MS);
+    if (this.#servers.services.length === 0) return;
+    await this.#endpoints.find(this.#servers.services, PATIENCE_MS);
     await this.#orLog(() => this.#updateAndLog({}));
   }
 
@@ -175,12 +180,12 @@ export class ReplicaDiscovery {
    * Registers the replicas that are configured and found, and probes the new ones before it publishes them. The turn is
    * free while it waits for them.
    */
-  async #update({ settings, publishesAtOnce = false }: UpdateOptions = {}): Promise<ReplicaChanges> {
+  async #update({ servers, publishesAtOnce = false }: UpdateOptions = {}): Promise<ReplicaChanges> {
     const changes = await this.#inTurn(async () => {
-      const done = this.#register(settings ?? this.#settings);
+      const done = this.#register(servers ?? this.#servers);
       // Another order of the replicas is not among the changes.
-      this.#hasNews ||= settings !== undefined || isChange(done);
-      this.#settings = settings ?? this.#settings;
+      this.#hasNews ||= servers !== undefined || isChange(done);
+      this.#servers = servers ?? this.#servers;
       if (publishesAtOnce) await this.#publishNews();
       return done;
     });
@@ -193,7 +198,7 @@ export class ReplicaDiscovery {
     return changes;
   }
 
-  #register({ replicas: configured, services }: DiscoverySettings): ReplicaChanges {
+  #register({ replicas: configured, services }: Servers): ReplicaChanges {
     const { registry, log, beginRamp } = this.#collaborators;
     const found = services.flatMap((service) =>
       expandService(service, this.#endpoints.endpointsOf(service) ?? []),
@@ -237,9 +242,9 @@ export class ReplicaDiscovery {
   }
 }
 
-/** `settings`: those to take over. `publishesAtOnce`: before the new replicas are probed. */
+/** `servers`: those to take over. `publishesAtOnce`: before the new replicas are probed. */
 interface UpdateOptions {
-  readonly settings?: DiscoverySettings;
+  readonly servers?: Servers;
   readonly publishesAtOnce?: boolean;
 }
 

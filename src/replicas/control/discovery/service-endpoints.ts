@@ -1,9 +1,10 @@
-import type { ReplicaConfig, ServiceConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
 import type { PodCheck } from './kubernetes/gate/pod-check.ts';
 import { ReadinessGates } from './kubernetes/gate/readiness-gates.ts';
 import { KubernetesDiscovery } from './kubernetes/kubernetes-discovery.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
+import type { ServiceConfig } from './servers.ts';
 import type { SourceState } from './source-state.ts';
 
 export interface ServiceEndpointsCollaborators {
@@ -39,16 +40,14 @@ export class ServiceEndpoints {
   /** Null if they were never found. */
   endpointsOf(service: ServiceConfig): readonly Endpoint[] | null {
     const { kubernetes } = service;
-    return kubernetes === undefined
-      ? this.#dns.endpointsOf(service)
-      : this.#kubernetes.endpointsOf(kubernetes);
+    return kubernetes === null ? this.#dns.endpointsOf(service) : this.#kubernetes.endpointsOf(kubernetes);
   }
 
   /** Whether all were found. A Service without a ready pod was not: its models may come back. */
   areAllKnown(services: readonly ServiceConfig[]): boolean {
     return services.every((service) => {
       const endpoints = this.endpointsOf(service);
-      return endpoints !== null && (service.kubernetes === undefined || endpoints.length > 0);
+      return endpoints !== null && (service.kubernetes === null || endpoints.length > 0);
     });
   }
 
@@ -59,7 +58,7 @@ export class ServiceEndpoints {
 
   /** Resolves names again, and begins to watch what is not watched yet. Waits for that at most `timeoutMs`. */
   async find(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
-    const names = services.filter(({ kubernetes }) => kubernetes === undefined);
+    const names = services.filter(({ kubernetes }) => kubernetes === null);
     await Promise.all([this.#dns.resolve(names, timeoutMs), this.#kubernetes.watch(services, timeoutMs)]);
     this.#gates.follow(services);
   }
@@ -74,7 +73,7 @@ export class ServiceEndpoints {
   statesOf(services: readonly ServiceConfig[]): readonly SourceState[] {
     return services.map((service) => {
       const { name, kubernetes } = service;
-      return kubernetes === undefined
+      return kubernetes === null
         ? { name, kind: 'dns', ...this.#dns.statusOf(service), readinessGate: null }
         : {
             ...{ name, kind: 'kubernetes', ...this.#kubernetes.statusOf(kubernetes) },

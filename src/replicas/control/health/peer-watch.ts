@@ -10,7 +10,7 @@ import { canBeSpared, PeerFinder } from './peers.ts';
 /** How replicas are compared with their peers: `health.peers` of the configuration. */
 export interface PeerSettings {
   /** How much slower than its peers a replica may be: 0.05 for 5 %. */
-  readonly tolerance: number;
+  readonly toleranceShare: number;
   /** The share of the replicas of a model that may fail, be drained or be on a ramp when one more is tried last. */
   readonly maxFailingShare: number;
   readonly coolDownMs: number;
@@ -151,7 +151,7 @@ export class PeerWatch {
     // With prefix_affinity, its prompts are its own. After an undrain with a ramp it may be cold.
     const isWarming = replica.ramp !== null && watched.probation === null;
     const comparesTimes = policy() !== 'prefix_affinity' && !isWarming;
-    watched.watch.add(block, { tolerance: 1 + settings.tolerance, comparesTimes });
+    watched.watch.add(block, { tolerance: 1 + settings.toleranceShare, comparesTimes });
     // The figures have begun with this block.
     if (watched.watch.requests === block.own.length) watched.beganMs = watched.sinceMs;
     watched.sinceMs = nowMs;

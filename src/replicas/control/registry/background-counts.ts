@@ -1,4 +1,4 @@
-import type { ReplicaConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 
 /** Which server: a name that moves to another url is another one. */

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Pool } from 'undici';
-import type { Engine, ReplicaConfig } from '#config';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '#replicas';
 import type { DrainState } from '#replicas/drain-state';
 import type { GpuTime, Health, RampProgress, SharedState } from '#replicas/shared';
-import type { BackgroundCount } from '#replicas/terms';
+import type { BackgroundCount, Engine, ReplicaConfig } from '#replicas/terms';
 import { type Finding, NOT_SEEN, type ReachabilityState, type ReplicaKnowledge } from '#replicas/terms';
 import type { Drains } from '../drains/drains.ts';
 import type { BackgroundCounts } from './background-counts.ts';

@@ -1,6 +1,5 @@
-import type { ReplicaConfig } from '#config';
 import { MAX_REPLICAS } from '#replicas/shared';
-import type { PoolSnapshot } from '#replicas/terms';
+import type { PoolSnapshot, ReplicaConfig } from '#replicas/terms';
 import { addBackground, type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 import { CursorAllocator } from './cursor-allocator.ts';
 import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Engine } from '#config';
 import type { RequestRecord } from '#otel/record/registry';
+import type { Engine } from '#replicas/terms';
 import { readCapture } from '#testkit/reading/captures.ts';
 import { createEventRelay, undoRulesOf } from '#testkit/reading/response-reading.ts';
 

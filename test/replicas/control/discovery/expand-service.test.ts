@@ -1,15 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseConfig, type ServiceConfig } from '#config';
+import { parseConfig } from '#config';
 import {
   expandService,
   hasSrvRecords,
   mergeReplicas,
 } from '../../../../src/replicas/control/discovery/expand-service.ts';
+import { type ServiceConfig, splitServers } from '../../../../src/replicas/control/discovery/servers.ts';
 
 function service(name: string, dns: string, more: object = {}): ServiceConfig {
   const text = JSON.stringify({ replicas: [{ name, dns, ...more }] });
-  const [first] = parseConfig(text, { path: 'gateway.yaml', env: {} }).services;
+  const { replicas } = parseConfig(text, { path: 'gateway.yaml', env: {} });
+  const [first] = splitServers(replicas.map(({ tls: _, ...entry }) => entry)).services;
   if (first === undefined) throw new Error('a service');
   return first;
 }
@@ -22,7 +24,8 @@ describe('a name with addresses', () => {
 
   test('is one replica for each address, named after it, with the same settings', () => {
     expect(hasSrvRecords(pods)).toBe(false);
-    const common = { ...pods, gpuModel: 'H100', tlsName: 'vllm.llm.svc.cluster.local' };
+    const { kubernetes: _, ...settings } = pods;
+    const common = { ...settings, gpuModel: 'H100', tlsName: 'vllm.llm.svc.cluster.local' };
     expect(expandService(pods, [endpoint('10.0.0.11'), endpoint('fd00::b')])).toEqual([
       { ...common, name: 'vllm-10.0.0.11', url: 'http://10.0.0.11:8000/engine', host: '10.0.0.11' },
       { ...common, name: 'vllm-fd00--b', url: 'http://[fd00::b]:8000/engine', host: 'fd00::b' },

@@ -10,7 +10,7 @@ const NAMES = ['r0', 'r1', 'r2', 'r3'] as const;
 type Name = (typeof NAMES)[number];
 
 const SETTINGS: PeerSettings = {
-  tolerance: 0.05,
+  toleranceShare: 0.05,
   maxFailingShare: 0.5,
   coolDownMs: 60_000,
   rampMs: 60_000,
@@ -296,6 +296,6 @@ test('with prefix_affinity only errors count, because each replica has prompts o
 test('the tolerance is how much slower a replica may be', () => {
   const { pass, faults, log } = createScene();
   faults.set('r0', { slowness: 1.2 });
-  pass(600, { ...SETTINGS, tolerance: 0.3 });
+  pass(600, { ...SETTINGS, toleranceShare: 0.3 });
   expect(log()).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ReplicaConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { canBeSpared, PeerFinder } from '../../../../src/replicas/control/health/peers.ts';
 

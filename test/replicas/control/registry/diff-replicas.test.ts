@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ReplicaConfig } from '#config';
+import type { ReplicaConfig } from '#replicas/terms';
 import { toReplicaConfig } from '#testkit/pool.ts';
 import { diffReplicas } from '../../../../src/replicas/control/registry/diff-replicas.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
-import type { KubernetesSource } from '#config';
+import type { KubernetesSource } from '../servers.ts';
 import { LongLineError } from './json-lines.ts';
 
 /** Why the API server could not be asked, or what was wrong with its answer. */

@@ -1,6 +1,6 @@
-import type { KubernetesSource, ServiceConfig } from '#config';
 import { waitAtMost } from '#otel/base';
 import type { Endpoint } from '../resolver.ts';
+import type { KubernetesSource, ServiceConfig } from '../servers.ts';
 import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from '../source-state.ts';
 import type { EndpointSlice } from './endpoint-slice.ts';
 import { toReadyEndpoints } from './ready-endpoints.ts';
@@ -55,7 +55,7 @@ export class KubernetesDiscovery {
   async watch(services: readonly ServiceConfig[], timeoutMs: number): Promise<void> {
     if (this.#isStopped) return;
     const asked = services.flatMap(({ name, kubernetes }) => {
-      if (kubernetes === undefined) return [];
+      if (kubernetes === null) return [];
       const key = keyOf(kubernetes);
       const watched = this.#watched.get(key) ?? this.#begin(name, kubernetes);
       this.#watched.set(key, watched);

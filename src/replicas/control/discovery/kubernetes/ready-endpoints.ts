@@ -1,5 +1,5 @@
-import type { KubernetesSource } from '#config';
 import type { Endpoint } from '../resolver.ts';
+import type { KubernetesSource } from '../servers.ts';
 import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.ts';
 
 /** Which port and which address of a pod is used. */

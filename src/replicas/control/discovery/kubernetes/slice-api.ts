@@ -1,4 +1,4 @@
-import type { KubernetesSource } from '#config';
+import type { KubernetesSource } from '../servers.ts';
 import { ApiError, callApi, readText, toStatusError } from './api-call.ts';
 import { parseSliceList, parseWatchEvent, type SliceList, type WatchEvent } from './endpoint-slice.ts';
 import { readLines } from './json-lines.ts';

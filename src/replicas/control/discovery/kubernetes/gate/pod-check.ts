@@ -1,5 +1,5 @@
-import type { ReplicaConfig } from '#config';
 import { createProbeConnections, pathPrefixOf } from '#replicas';
+import type { ReplicaConfig } from '#replicas/terms';
 import { REASON_TEXTS, toHealthFinding } from '#replicas/terms';
 import { probeEngine } from '../../../engine-probe.ts';
 import type { ProbeResult, ProbeTarget } from '../../../probe.ts';

@@ -1,5 +1,5 @@
 import { itemsOf, memberOf, parseJson } from '#base';
-import type { KubernetesSource } from '#config';
+import type { KubernetesSource } from '../../servers.ts';
 import { ApiError, callApi, readText, toStatusError } from '../api-call.ts';
 
 /** For a whole call. */

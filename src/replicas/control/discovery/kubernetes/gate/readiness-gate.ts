@@ -1,9 +1,9 @@
 import { atMostOncePerMinute, inParallel } from '#base';
-import type { ServiceConfig } from '#config';
 import { type Clock, systemClock } from '#otel/base';
 import { MAX_REPLICAS } from '#replicas/shared';
 import { expandService } from '../../expand-service.ts';
 import type { Endpoint } from '../../resolver.ts';
+import type { ServiceConfig } from '../../servers.ts';
 import {
   type ReadinessGateState,
   type SourceStatus,

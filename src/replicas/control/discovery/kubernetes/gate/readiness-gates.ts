@@ -1,6 +1,6 @@
-import type { KubernetesSource, ServiceConfig } from '#config';
 import { type Poll, startPoll } from '../../poll.ts';
 import type { Endpoint } from '../../resolver.ts';
+import type { KubernetesSource, ServiceConfig } from '../../servers.ts';
 import type { ReadinessGateState } from '../../source-state.ts';
 import type { PodCheck } from './pod-check.ts';
 import { makeConditionTrue } from './pod-condition-api.ts';
@@ -47,7 +47,7 @@ export class ReadinessGates {
   update(): void {
     for (const service of this.#services) {
       const { kubernetes: source } = service;
-      if (source === undefined) continue;
+      if (source === null) continue;
       const key = keyOf(service);
       const gate = this.#gates.get(key) ?? this.#open(service, source);
       this.#gates.set(key, gate);

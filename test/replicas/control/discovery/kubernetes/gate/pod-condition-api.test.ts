@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { type FakeApiServer, startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
-import { toKubernetesSource } from '../../../../../../src/config/kubernetes-source.ts';
 import { kubernetesSource } from '../../../../../../src/config/schema/kubernetes.ts';
 import { ApiError } from '../../../../../../src/replicas/control/discovery/kubernetes/api-call.ts';
 import { makeConditionTrue } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/pod-condition-api.ts';
@@ -22,7 +21,7 @@ const confirm = (
   { signal } = new AbortController(),
 ) => {
   const section = { service: 'vllm', namespace: 'llm', api_server: api.url, readiness_gate: TYPE };
-  const source = toKubernetesSource(kubernetesSource.parse(section));
+  const source = kubernetesSource.parse(section);
   return makeConditionTrue(source, pod, { type: TYPE, since }, signal);
 };
 

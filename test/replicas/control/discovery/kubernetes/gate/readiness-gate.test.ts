@@ -12,12 +12,14 @@ import type {
 } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/pod-condition-api.ts';
 import { ReadinessGate } from '../../../../../../src/replicas/control/discovery/kubernetes/gate/readiness-gate.ts';
 import type { Endpoint } from '../../../../../../src/replicas/control/discovery/resolver.ts';
+import { splitServers } from '../../../../../../src/replicas/control/discovery/servers.ts';
 
 const TYPE = 'spangate.dev/answers';
-const [SERVICE] = parseConfig(
+const CONFIG = parseConfig(
   'replicas: [{ name: vllm, kubernetes: { service: vllm, readiness_gate: true, port: 8000 } }]',
   { path: 'gateway.yaml', env: {} },
-).services;
+);
+const [SERVICE] = splitServers(CONFIG.replicas.map(({ tls: _, ...entry }) => entry)).services;
 
 const endpointOf = (name: string, uid: string | null = `uid-of-${name}`): Endpoint => ({
   ...{ host: '10.0.0.1', port: 8000 },

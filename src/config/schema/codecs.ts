@@ -1,6 +1,46 @@
 import { z } from 'zod';
-import { orVariable, refuse, type TextFormat, textOf } from './text-codec.ts';
-import { DURATION_PATTERN, parseDuration, parseSize, printDuration, printSize } from './values.ts';
+import { DURATION_PATTERN, parseDuration, parseSize, printDuration, printSize } from '#config/values';
+import { facts, type In } from './keys.ts';
+
+/*
+ * The types of value in the configuration file, as zod codecs: decoding reads the file, encoding prints the configuration
+ * in effect. The `title` of a codec says what is expected, in error messages and in the "value" column of the reference.
+ * Patterns accept `${VARIABLE}` for editors; the loader expands it before decoding.
+ */
+
+/** A kind of text in the configuration file: how it is described, read and printed. */
+interface TextFormat<T, P extends string | number> {
+  readonly title: string;
+  readonly pattern: string;
+  /** Null if the text does not have this format. */
+  readonly parse: (text: string) => T | null;
+  readonly print: (value: T) => P;
+  /** What is wrong with a text, if that can be said without quoting it. */
+  readonly explain?: (text: string) => string | null;
+}
+
+/** A pattern for editors, which also lets `${VARIABLE}` pass. */
+const orVariable = (pattern: string) => `^(?:${pattern}|.*\\$\\{.+)$`;
+
+/** The codec of such a text. */
+export function textOf<T>({ title, pattern, parse, print, explain = () => null }: TextFormat<T, string>) {
+  const text = z.string({ error: title }).meta({ title, pattern: orVariable(pattern) });
+  return z.codec(text, z.custom<T>(), {
+    decode(given, context) {
+      const value = parse(given);
+      if (value !== null) return value;
+      const explanation = explain(given);
+      return refuse(context, given, explanation === null ? title : `${title}; ${explanation}`);
+    },
+    encode: print,
+  });
+}
+
+/** Says what was expected instead. */
+function refuse(context: z.core.ParsePayload, input: unknown, title: string): never {
+  context.issues.push({ code: 'custom', message: title, input });
+  return z.NEVER;
+}
 
 const MAX_DURATION_MS = 24 * 3_600_000; // timers allow 2^31 − 1 ms; no setting needs more than a day
 const MAX_SIZE_BYTES = 1024 ** 4;
@@ -24,17 +64,17 @@ const within = (value: number | null, min: number, max: number) =>
 
 /** `500ms`, `10s`, `1h30m`; decodes to milliseconds. */
 export function duration({ minMs = 1 } = {}) {
-  return textOf({
+  return textOf<In<'Ms'>>({
     title: `a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h30m`,
     pattern: DURATION_PATTERN,
     parse: (text) => within(parseDuration(text), minMs, MAX_DURATION_MS),
     print: printDuration,
-  });
+  }).register(facts, { unit: 'Ms' });
 }
 
 /** `32MiB`, `10MB` or plain bytes; decodes to bytes. */
 export function size({ minBytes = 1 } = {}) {
-  return textOrNumberOf(
+  return textOrNumberOf<In<'Bytes'>>(
     {
       title: `a size from ${printSize(minBytes)} to 1024GiB, such as 512KiB, 32MiB, 10MB or plain bytes`,
       pattern: '[\\d.]+(?:B|KiB|MiB|GiB|kB|KB|MB|GB)?',
@@ -42,7 +82,7 @@ export function size({ minBytes = 1 } = {}) {
       print: printSize,
     },
     [minBytes, MAX_SIZE_BYTES],
-  );
+  ).register(facts, { unit: 'Bytes' });
 }
 
 /** A whole number, or digits as text, which an expanded variable yields. */
@@ -60,7 +100,7 @@ export function wholeNumber(min: number, max: number) {
 
 /** `5%`, a whole number of per cent; decodes to a share, 0.05. */
 export function percent(min: number, max: number) {
-  return textOf({
+  return textOf<In<'Share'>>({
     title: `a whole number of per cent from ${min}% to ${max}%`,
     pattern: '\\d+%',
     parse(text) {
@@ -68,7 +108,19 @@ export function percent(min: number, max: number) {
       return value === null ? null : value / 100;
     },
     print: (share) => `${Math.round(share * 100)}%`,
-  });
+  }).register(facts, { unit: 'Share' });
+}
+
+/** A time as in RFC 3339; decodes to milliseconds since 1970. */
+export function time() {
+  const title = 'a time such as 2027-01-31T00:00:00Z';
+  const text = z.iso.datetime({ offset: true, error: title }).meta({ title });
+  return z
+    .codec(text, z.custom<In<'AtMs'>>(), {
+      decode: (given) => Date.parse(given),
+      encode: (atMs) => new Date(atMs).toISOString().replace('.000Z', 'Z'),
+    })
+    .register(facts, { unit: 'AtMs' });
 }
 
 const RETRIED_STATUSES: ReadonlySet<number | null> = new Set([429, 500, 501, 502, 503, 504]);
@@ -143,23 +195,23 @@ export function text(title: string, pattern: RegExp) {
   return z.string({ error: title }).regex(pattern, { error: title }).meta({ title });
 }
 
-const API_KEY = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
-const WITH_SCHEME = /^(?:authorization\s*:\s*)?bearer\s/i;
-
-/** The key of a replica, without the `Bearer` that the gateway writes before it. */
-export function apiKey() {
-  const title = 'a key of printable ASCII characters';
-  return text(title, API_KEY)
-    .refine((given) => !WITH_SCHEME.test(given), {
-      error: 'the key alone: the gateway writes Bearer before it',
-    })
-    .refine((given) => !/^\$\w+$/.test(given), {
-      error: 'a key; around the name of a variable, braces are missing',
-    });
-}
-
 /** One of a few words. */
 export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
   const title = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
   return z.enum(words, { error: title }).meta({ title });
+}
+
+/** A list, or one item of it without brackets; decodes to a list. */
+export function oneOrMore<T extends z.ZodType<string, string>>(
+  item: () => T,
+  title: string,
+  listTitle = title,
+) {
+  const given = z
+    .union([item(), z.array(item(), { error: title }).min(1, { error: title })], { error: title })
+    .meta({ title: listTitle });
+  return z.codec(given, z.custom<readonly string[]>(), {
+    decode: (value) => [value].flat() as string[],
+    encode: (list) => (list.length === 1 ? (list[0] as never) : ([...list] as never)),
+  });
 }

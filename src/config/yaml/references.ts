@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import type { Environment } from '../environment.ts';
-import { readSecretFile, SecretError } from './secret-file.ts';
+import { type Environment, readSecretFile, SecretError } from '#config/secrets';
 
 /** What the values of a configuration may refer to. */
 export interface ReferenceSources {

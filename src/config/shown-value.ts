@@ -1,11 +1,7 @@
+import type { KeyFacts } from './schema/keys.ts';
+
 /** What a secret is replaced by. */
 export const MASK = '***';
-
-/** Keys whose value is or may contain a secret: instead of its digest somebody may have written the key itself. */
-const SECRETS: ReadonlySet<unknown> = new Set(['api_key', 'key_sha256', 'redis']);
-
-/** Keys whose value is a URL, even without `://`. */
-const URL_KEYS: ReadonlySet<unknown> = new Set(['url', 'dns', 'endpoint', 'url_template']);
 
 const MAX_SHOWN_CHARS = 100;
 
@@ -13,15 +9,16 @@ const MAX_SHOWN_CHARS = 100;
  * Describes the value of a key without secrets: as it is in the file, with variables unexpanded, secret keys masked, and
  * credentials cut from URLs. `null` and undefined: there is no value.
  */
-export function showValue(value: unknown, key: PropertyKey | undefined): string {
+export function showValue(value: unknown, { holds }: KeyFacts): string {
   if (value === null || value === undefined) return 'nothing';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'object') return 'keys with values';
   const isVariable = typeof value === 'string' && /^\$\{[^}]*\}$/.test(value);
-  if (SECRETS.has(key) && !isVariable && value !== '') return MASK;
+  const isSecret = holds === 'secret' || holds === 'digest' || holds === 'secret_url';
+  if (isSecret && !isVariable && value !== '') return MASK;
   if (typeof value !== 'string') return String(value);
   if (isPem(value)) return MASK;
-  const shown = maskUrl(value, URL_KEYS.has(key));
+  const shown = maskUrl(value, holds === 'url');
   return JSON.stringify(shown.length > MAX_SHOWN_CHARS ? `${shown.slice(0, MAX_SHOWN_CHARS)}…` : shown);
 }
 

@@ -1,2 +1,0 @@
-/** Environment variables by name. */
-export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,0 +1,174 @@
+import { isIP } from 'node:net';
+import {
+  type ListenAddress,
+  parseBaseUrl,
+  parseListenAddress,
+  parseUrl,
+  printListenAddress,
+} from '#config/values';
+import { textOf } from './codecs.ts';
+import { facts } from './keys.ts';
+
+/** `host:port`; decodes to its parts. */
+export function listenAddress() {
+  return textOf<ListenAddress>({
+    title:
+      'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port',
+    pattern: '.*:\\d+',
+    parse: parseListenAddress,
+    print: printListenAddress,
+  });
+}
+
+/** An IP address, or a network in CIDR notation. */
+export function network() {
+  return textOf({
+    title: 'an IP address or a network, such as 10.0.0.7, 10.0.0.0/8 or fd00::/8',
+    pattern: '[0-9A-Fa-f.:]+(?:/\\d{1,3})?',
+    parse: parseNetwork,
+    print: String,
+  });
+}
+
+/**
+ * Checks an IP address, or a network in CIDR notation (`10.0.0.0/8`), and returns it unchanged; null for other texts. A
+ * zone (`%eth0`) is not part of an address: it has another meaning on each machine.
+ */
+export function parseNetwork(text: string): string | null {
+  const [, address = '', prefix] = /^([0-9A-Fa-f.:]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
+  const maxPrefix = { 0: -1, 4: 32, 6: 128 }[isIP(address) as 0 | 4 | 6];
+  return maxPrefix >= Number(prefix ?? 0) ? text : null;
+}
+
+/**
+ * An http or https URL without credentials, query or fragment; decoding removes trailing slashes.
+ *
+ * @param credentialsGoTo where the author of the file puts credentials instead
+ */
+export function baseUrl(credentialsGoTo: string, parse = parseBaseUrl) {
+  return urlOf(
+    `an http:// or https:// URL without credentials (${credentialsGoTo}), query or fragment`,
+    parse,
+  );
+}
+
+/**
+ * The base URL of inference servers behind a DNS name. A name with SRV records begins with `_` and has no port. Decoding
+ * removes a `/v1` at its end.
+ */
+export function serviceUrl() {
+  return urlOf(
+    'an http:// or https:// URL with a DNS name, without credentials, query or fragment, and without a port after an SRV name (_…)',
+    parseServiceUrl,
+  );
+}
+
+function urlOf(title: string, parse: (text: string) => string | null) {
+  const pattern = '[hH][tT][tT][pP][sS]?://.+';
+  return textOf({ title, pattern, parse, print: String, explain: explainUrl }).register(facts, {
+    holds: 'url',
+  });
+}
+
+/** A host without a scheme: `10.0.0.11:8000`, `localhost:8000/v1`. */
+function explainUrl(text: string): string | null {
+  return /^(?:[A-Za-z0-9._-]+|\[[\da-f:]+\])(?::\d{1,5})?(?:\/.*)?$/i.test(text)
+    ? 'http:// is missing'
+    : null;
+}
+
+/**
+ * Parses the base URL of a collector. `/v1/traces`, which is added to it for each call, may already be there: many
+ * documents show the address in that form.
+ */
+export function parseCollectorUrl(text: string): string | null {
+  return parseBaseUrl(text)?.replace(/\/v1\/(?:traces|metrics|logs)$/, '') ?? null;
+}
+
+/**
+ * Parses the base URL of an inference server: that of `parseBaseUrl` without a `/v1` at its end, which the base URLs of
+ * OpenAI clients have.
+ */
+export function parseReplicaUrl(text: string): string | null {
+  return parseBaseUrl(text)?.replace(/\/v1$/, '') ?? null;
+}
+
+/** As `parseReplicaUrl`. Null for an IP address, and for an SRV name (`_…`) with a port. */
+export function parseServiceUrl(text: string): string | null {
+  const base = parseReplicaUrl(text);
+  if (base === null) return null;
+  const { hostname, port } = new URL(base);
+  if (isIP(hostname) !== 0 || hostname.startsWith('[')) return null;
+  return hostname.startsWith('_') && port !== '' ? null : base;
+}
+
+/** The URL of a trace viewer, with `{trace_id}` as placeholder. */
+export function traceUrlTemplate() {
+  return textOf({
+    title: 'an http:// or https:// URL without credentials, with {trace_id} after its host',
+    pattern: '[hH][tT][tT][pP][sS]?://.+\\{trace_id\\}.*',
+    parse: parseTraceUrlTemplate,
+    print: String,
+  }).register(facts, { holds: 'url' });
+}
+
+/**
+ * Checks a URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`. Null if the text is
+ * something else or contains credentials. Returns it unchanged: a fragment or query may contain braces of its own.
+ */
+export function parseTraceUrlTemplate(text: string): string | null {
+  const [before = '', ...after] = text.split('{trace_id}');
+  const url = parseUrl(text) === null ? null : parseUrl(before);
+  if (after.length === 0 || url === null || !/^https?:\/\/[^/]+\//i.test(before)) return null;
+  return url.username === '' && url.password === '' ? text : null;
+}
+
+/** The URL of a Redis or Valkey server; it may contain a password. */
+export function redisUrl() {
+  return textOf({
+    title: 'a URL redis[s]://[[user]:password@]host[:port][/database]',
+    pattern: 'rediss?://.+',
+    parse: parseRedisUrl,
+    print: String,
+  }).register(facts, { holds: 'secret_url' });
+}
+
+/** Checks `redis[s]://[[user]:password@]host[:port][/database]` and returns it unchanged; null for other texts. */
+export function parseRedisUrl(text: string): string | null {
+  const url = parseUrl(text);
+  if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
+  return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
+}
+
+/** A method and a path that are relayed and not recorded. A path that ends in `/*` stands for all paths below it. */
+export interface PassedPath {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** A method and a path, such as `GET /version`; decodes to its parts. */
+export function passedPath() {
+  return textOf<PassedPath>({
+    title:
+      'a method and a path, such as GET /version or POST /v1/files/*; a star needs two segments before it',
+    pattern: '[A-Z]+ /.*',
+    parse: parsePassedPath,
+    print: ({ method, path }) => `${method} ${path}`,
+  });
+}
+
+/** A segment without escapes, other than `.` and `..`. */
+const SEGMENT = "/(?!\\.{1,2}(?:/|$))[A-Za-z0-9._~!$&'()+,=:@-]+";
+const MAX_PASSED_CHARS = 1024;
+const PASSED_PATH = new RegExp(
+  `^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) ((?=[^*]*$|/[^/]+/[^/]+/)(?:${SEGMENT})+(?:/\\*)?)$`,
+);
+
+/**
+ * Parses `POST /v1/images/generations`, or `GET /v1/files/*` for all paths below `/v1/files/`: a method, a space, and a
+ * path without query, escapes and empty segments, at least two segments before the star. Null for any other text.
+ */
+export function parsePassedPath(text: string): PassedPath | null {
+  const [, method, path] = (text.length > MAX_PASSED_CHARS ? null : PASSED_PATH.exec(text)) ?? [];
+  return method === undefined || path === undefined ? null : { method, path };
+}
