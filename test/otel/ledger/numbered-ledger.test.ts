@@ -273,6 +273,9 @@ describe('the ledger', () => {
     queued(2 ** 32 - 1, 'a.3');
     ledger.instanceEnded('a.3', 0);
     expect(published[2]).toMatchObject({ lost: [{ first: 2 ** 32, last: 2 ** 32 }] });
+    queued(1, 'a.4');
+    ledger.instanceEnded('a.4', 2);
+    expect(published[3]).toMatchObject({ lost: [{ first: 2, last: 2 }], isFinal: true });
   });
 
   test('writes the last chain of an instance to the log, and nothing after its end', async () => {
