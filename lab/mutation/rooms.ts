@@ -48,7 +48,7 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
     ['otel/ledger', 'otel/record/ledger'],
     ['test/otel/ledger', 'test/otel/record/ledger', ...VERIFY_TESTS, 'test/otel/queue'],
   ),
-  room('otel/queue', null, ['otel/queue'], ['test/otel/queue', 'test/otel/start-telemetry.test.ts']),
+  room('otel/queue', 73.6, ['otel/queue'], ['test/otel/queue', 'test/otel/start-telemetry.test.ts']),
   room(
     'replicas/routing',
     73.5,

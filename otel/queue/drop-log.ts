@@ -23,7 +23,7 @@ export class DropLog {
 
   /** Records have left the queue. Dropping is over when it is half empty: a full queue has single gaps all the time. */
   removed(): void {
-    if (this.#droppedCount > 0 && this.#queue.fill <= 0.5) this.end();
+    if (this.#queue.fill <= 0.5) this.end();
   }
 
   /** No more records will come. */

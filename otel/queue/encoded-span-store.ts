@@ -82,7 +82,7 @@ export class EncodedSpanStore {
   /** Removes the oldest span, if there is any, and returns its length in bytes. */
   removeFirst(): number {
     const block = this.#blocks[0];
-    if (block === undefined || block.removedCount === block.spanCount) return 0;
+    if (block === undefined) return 0;
     const bytes = (block.ends[block.removedCount] ?? 0) - startOf(block, block.removedCount);
     block.removedCount++;
     this.#size--;

@@ -58,8 +58,7 @@ export class BatchLimit {
       this.#suspicion = { state: 'on_trial' };
       return;
     }
-    if (this.#suspicion.state === 'on_trial' && batchBytes > this.#bytes / 2)
-      this.#suspicion = { state: 'none' };
+    if (batchBytes > this.#bytes / 2) this.#suspicion = { state: 'none' };
     this.#bytes = Math.min(MAX_BATCH_BYTES, Math.ceil(this.#bytes * (1 + GROWTH)));
   }
 

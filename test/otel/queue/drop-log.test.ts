@@ -22,6 +22,15 @@ test('dropping is logged once when it begins, and once with the number when the 
   expect(log.lines.slice(1)).toMatchObject([{ level: 'warn', fields: { dropped: 3 } }]);
 });
 
+test('no line is logged when nothing was dropped', () => {
+  const { queue, log, dropLog } = createFullQueue();
+  dropLog.dropped(0);
+  queue.remove(4);
+  dropLog.removed();
+  dropLog.end();
+  expect(log.lines).toEqual([]);
+});
+
 test('dropping that goes on until the end is logged at the end', () => {
   const { log, dropLog } = createFullQueue();
   dropLog.dropped(1);

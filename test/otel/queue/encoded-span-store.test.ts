@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { EncodedSpanStore } from '../../../otel/queue/encoded-span-store.ts';
 
 const BLOCK_BYTES = 256 * 1024;
@@ -49,6 +49,58 @@ test('a span that is longer than a block is stored whole', () => {
     BLOCK_BYTES + 1,
   ]);
   expect([1, 2, 3, 4, 5].map(() => store.removeFirst())).toEqual([1, BLOCK_BYTES + 1, 1, BLOCK_BYTES + 1, 0]);
+});
+
+describe('memory', () => {
+  const QUARTER = BLOCK_BYTES / 4;
+  afterEach(() => vi.restoreAllMocks());
+
+  /** Fills and empties a store, and counts how often it asks for memory. */
+  function createCounted() {
+    const store = new EncodedSpanStore();
+    const allocated = vi.spyOn(Buffer, 'allocUnsafeSlow');
+    return {
+      append: (count: number, bytes: number) => {
+        const span = Buffer.alloc(bytes);
+        for (let index = 0; index < count; index++) store.append(span, index);
+      },
+      empty: () => {
+        while (store.removeFirst() > 0);
+      },
+      takeCount: () => {
+        const { length } = allocated.mock.calls;
+        allocated.mockClear();
+        return length;
+      },
+    };
+  }
+
+  test('is filled to its last byte, and used again when it is empty', () => {
+    const { append, empty, takeCount } = createCounted();
+    append(4, QUARTER);
+    expect(takeCount()).toBe(1);
+    append(1, QUARTER);
+    expect(takeCount()).toBe(1);
+    empty();
+    append(5, QUARTER);
+    empty();
+    // A span that just fits needs no block of its own.
+    append(1, BLOCK_BYTES);
+    expect(takeCount()).toBe(0);
+    append(1, BLOCK_BYTES + 1);
+    empty();
+    append(1, BLOCK_BYTES + 1);
+    expect(takeCount()).toBe(2);
+  });
+
+  test('of a long outage is freed, all but eight blocks', () => {
+    const { append, empty, takeCount } = createCounted();
+    append(80, QUARTER);
+    empty();
+    expect(takeCount()).toBe(20);
+    append(80, QUARTER);
+    expect(takeCount()).toBe(12);
+  });
 });
 
 test('the store behaves like a list', () => {

@@ -66,6 +66,19 @@ describe('recent records', () => {
     expect(statusesOf(10, seen).in(records)).toEqual([205, 204, 203]);
   });
 
+  test('do not include one that could not be encoded', () => {
+    const records = new RecentRecords(BOUNDS);
+    records.add({ record: LEAST_RECORD, encodedSpan: null });
+    expect([records.lastNumber, statusesOf(10).in(records)]).toEqual([0, []]);
+  });
+
+  test('may be as large as the bound in bytes', () => {
+    const capacityBytes = ended(200).encodedSpan?.length ?? 0;
+    const records = new RecentRecords({ ...BOUNDS, latest: { capacity: 100, capacityBytes } });
+    fill(records, 200);
+    expect(statusesOf(10).in(records)).toEqual([200]);
+  });
+
   test('an encoded span that is no record is skipped', () => {
     const records = new RecentRecords(BOUNDS);
     records.add({ record: LEAST_RECORD, encodedSpan: encodeName('POST') });
@@ -100,6 +113,14 @@ describe('the records of failed requests', () => {
     fill(records, 500, 501, 502, 200, 503, 404);
     expect(failuresOf(records)).toEqual([404, 503, 502]);
     expect(failedOf(records)).toEqual([404, 503, 502, 501]);
+  });
+
+  test('of one kind come from the latest records though those of the other kind are all kept', () => {
+    const records = new RecentRecords({ ...BOUNDS, latest: { ...LATEST, capacity: 10 } });
+    // Two errors are kept, so that the oldest of three is only among the latest, where successes and client errors are too.
+    fill(records, 404, 200, 500, 501, 502);
+    expect(failuresOf(records)).toEqual([502, 501, 404]);
+    expect(failedOf(records)).toEqual([502, 501, 500, 404]);
   });
 
   test('can be read from a number on, at most the given number, and only those that match', () => {

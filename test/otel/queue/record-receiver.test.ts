@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { NO_LEDGER } from '#otel/ledger';
+import type { RequestRecord } from '#otel/record/registry';
 import { EventLog } from '#testkit/event-log.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
 import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
 import { DropLog } from '../../../otel/queue/drop-log.ts';
 import { ExportCounters } from '../../../otel/queue/export-stats.ts';
-import type { EndedRecord } from '../../../otel/queue/record-consumer.ts';
+import type { EndedRecord, RecordConsumer } from '../../../otel/queue/record-consumer.ts';
 import { RecordQueue } from '../../../otel/queue/record-queue.ts';
 import { RecordReceiver } from '../../../otel/queue/record-receiver.ts';
 import { allocateSharedQueue, SharedQueueState } from '../../../otel/queue/shared-queue-state.ts';
@@ -41,6 +42,9 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
   const observed: { readonly record: object; readonly text: string | null }[] = [];
   /** What the ledger is told of workers that have ended. */
   const begunByEnded: number[] = [];
+  /** What the ledger is told of records: their text, or why there is none in the queue. */
+  const ledgerLines: string[] = [];
+  let queuedCalls = 0;
   const receiver = new RecordReceiver({
     ...{ queueState, queue, counters },
     clock: new VirtualClock(),
@@ -48,9 +52,14 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
     onRecord({ record, encodedSpan }) {
       observed.push({ record, text: encodedSpan && Buffer.from(encodedSpan).toString() });
     },
-    onQueued: () => undefined,
+    onQueued: () => queuedCalls++,
     instance: 'run',
-    ledger: { ...NO_LEDGER, instanceEnded: (_, begun) => void begunByEnded.push(begun) },
+    ledger: {
+      ...NO_LEDGER,
+      queued: (_, encodedSpan) => ledgerLines.push(Buffer.from(encodedSpan).toString()),
+      notQueued: (_, why) => ledgerLines.push(why),
+      instanceEnded: (_, begun) => void begunByEnded.push(begun),
+    },
   });
   const startWorker = (worker: number): TestWorker => {
     const posted = new EventLog<PackedRecords>();
@@ -69,7 +78,8 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
     for (const records of workerOf(worker).posted.items.splice(0)) receiver.receive(worker, records);
   };
   return {
-    ...{ receiver, queue, counters, log, observed, begunByEnded, deliver, workerOf },
+    ...{ receiver, queue, counters, log, observed, begunByEnded, ledgerLines, deliver, workerOf },
+    queuedCalls: () => queuedCalls,
     /** A request begins in a worker and ends at once. */
     record(worker: number, text: string, record = LEAST_RECORD) {
       const { sender } = workerOf(worker);
@@ -97,7 +107,99 @@ function sidesOf({ receiver }: ReturnType<typeof createReceiver>) {
   return { begun: recorded + restored, accounted: exported + dropped + rejected + queued + spooled + lost };
 }
 
+describe('a record of the main thread', () => {
+  test('is queued, dropped or rejected, of which the ledger and the observers are told', () => {
+    const { receiver, ledgerLines, observed, queuedCalls, log } = createReceiver({ capacity: 1 });
+    for (const record of [ended('a'), ended('b'), { record: LEAST_RECORD, encodedSpan: null }])
+      receiver.consume(record);
+    expect(ledgerLines).toEqual(['a', 'dropped', 'unencodable']);
+    expect(observed.map(({ text }) => text)).toEqual(['a', 'b', null]);
+    expect(queuedCalls()).toBe(1);
+    expect(receiver.stats()).toMatchObject({ recorded: 3, queued: 1, dropped: 1, rejected: 1 });
+    expect(log.lines.map(({ message }) => message)).toEqual(['queue full: dropping records']);
+  });
+});
+
+test('records are numbered from 1 in each thread, whose name no other thread has, also after a worker has ended', () => {
+  const { receiver, workerOf, kill } = createReceiver();
+  const numberTwice = (consumer: Pick<RecordConsumer, 'number'>) =>
+    [0, 1].map(() => {
+      const record: RequestRecord = { ...LEAST_RECORD };
+      consumer.number(record);
+      return [record.instance, record.seq];
+    });
+  const numbersOf = (instance: string) => [
+    [instance, 1],
+    [instance, 2],
+  ];
+  expect(numberTwice(receiver)).toEqual(numbersOf('run'));
+  expect(numberTwice(workerOf(0).sender)).toEqual(numbersOf('run.1'));
+  expect(numberTwice(workerOf(1).sender)).toEqual(numbersOf('run.2'));
+  kill(0);
+  expect(numberTwice(workerOf(0).sender)).toEqual(numbersOf('run.3'));
+});
+
 describe('a record of a worker', () => {
+  test('is told to the ledger when it arrives, as what became of it', () => {
+    const { workerOf, record, flush, ledgerLines, queuedCalls, counters } = createReceiver({ capacity: 1 });
+    record(0, 'a');
+    workerOf(0).sender.begin();
+    workerOf(0).sender.consume({ record: LEAST_RECORD, encodedSpan: null });
+    record(0, 'b');
+    expect(ledgerLines).toEqual([]);
+    flush(0);
+    expect(ledgerLines).toEqual(['a', 'unencodable', 'dropped']);
+    expect(queuedCalls()).toBe(1);
+    // Though nobody has asked for them.
+    expect(counters.values).toMatchObject({ recorded: 3, dropped: 1, rejected: 1 });
+  });
+
+  test('is sent once, and leaves no timer behind', () => {
+    vi.useFakeTimers();
+    try {
+      const { workerOf, record, deliver, queued } = createReceiver({ capacity: 9 });
+      const { sender, posted } = workerOf(0);
+      record(0, 'a');
+      sender.flush();
+      expect(vi.getTimerCount()).toBe(0);
+      sender.flush();
+      expect(posted.items).toHaveLength(1);
+      record(0, 'b');
+      vi.advanceTimersByTime(1000);
+      expect(posted.items).toHaveLength(2);
+      deliver(0);
+      expect(queued()).toEqual(['a', 'b']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('needs no place among those without a reservation, however many there were', () => {
+    const { record, flush, receiver, queue } = createReceiver();
+    for (let count = 0; count < 4100; count += 1) {
+      record(0, 'a');
+      if (count % 4 === 3) {
+        flush(0);
+        queue.remove(4);
+      }
+    }
+    expect(receiver.stats()).toMatchObject({ recorded: 4100, dropped: 0 });
+  });
+
+  test('that was dropped or could not be encoded is not sent when 4,096 of them are on their way', () => {
+    const { record, receiver, workerOf, flush, observed } = createReceiver({ capacity: 1 });
+    record(0, 'queued');
+    const unencodable = () => workerOf(0).sender.consume({ record: LEAST_RECORD, encodedSpan: null });
+    for (let round = 0; round < 2; round++) {
+      observed.length = 0;
+      for (let count = 0; count < 100; count += 1) unencodable();
+      for (let count = 0; count < 4000; count += 1) record(0, 'dropped');
+      flush(0);
+      expect(observed).toHaveLength(round === 0 ? 4097 : 4096);
+    }
+    expect(receiver.stats()).toMatchObject({ dropped: 8000, rejected: 200 });
+  });
+
   test('counts as recorded and queued as soon as its request ends, also before it has arrived', () => {
     const { receiver, record, flush, queued } = createReceiver();
     record(0, 'a');
@@ -187,6 +289,14 @@ describe('a record of a worker', () => {
 });
 
 describe('a worker that dies', () => {
+  test('is told to the ledger with what it had begun, and to the caller with what it has lost', () => {
+    const { receiver, workerOf, begunByEnded } = createReceiver();
+    for (let open = 0; open < 2; open++) workerOf(0).sender.begin();
+    workerOf(0).sender.consume({ record: LEAST_RECORD, encodedSpan: null });
+    expect(receiver.workerEnded(0)).toBe(1);
+    expect(begunByEnded).toEqual([2]);
+  });
+
   test('loses the records of requests that had not ended and those that it had not sent, and no others', () => {
     const { receiver, workerOf, record, kill, queued } = createReceiver({ capacity: 9 });
     for (const text of ['sent', 'too']) record(0, text);

@@ -47,3 +47,50 @@ test('a large batch that is accepted after that clears the suspicion for the nex
   limit.grow(500);
   expect(limit.bytes).toBe(4 * MEBIBYTE);
 });
+
+test('what the collector says is too large is not restored after cut connections', () => {
+  const limit = new BatchLimit();
+  limit.suspect(1000);
+  limit.shrink(1000);
+  limit.grow(100);
+  expect(limit.bytes).toBe(508);
+});
+
+test('the limit from before cut connections is restored as it was', () => {
+  const limit = new BatchLimit();
+  limit.shrink(1000);
+  limit.suspect(400);
+  limit.grow(400);
+  expect(limit.bytes).toBe(500);
+});
+
+test.each([
+  ['half of the limit', 2 * MEBIBYTE, 504],
+  ['more than half of the limit', 2 * MEBIBYTE + 1, 4 * MEBIBYTE],
+])(
+  'a batch of %s that is accepted after that clears the suspicion only if it proves the size',
+  (_, bytes, left) => {
+    const limit = new BatchLimit();
+    limit.suspect(1000);
+    limit.grow(500);
+    limit.grow(bytes);
+    limit.suspect(992);
+    limit.grow(496);
+    expect(limit.bytes).toBe(left);
+  },
+);
+
+test('the smallest limit is one byte, rounded down, and it grows too', () => {
+  const limit = new BatchLimit();
+  for (const [bytes, left] of [
+    [1, 1],
+    [2, 1],
+    [3, 1],
+    [5, 2],
+  ] as const) {
+    limit.shrink(bytes);
+    expect(limit.bytes).toBe(left);
+  }
+  limit.grow(1);
+  expect(limit.bytes).toBe(3);
+});

@@ -18,7 +18,12 @@ const SETTINGS = { batchSize: 3, intervalMs: 1000, retry: { initialMs: 500, maxM
 const EMPTY_SPOOL: Spool = { next: async () => undefined, put: async () => 0 };
 
 /** A loop with a scripted collector, which keeps the batches it gets. Each record is a number. */
-function startLoop({ settings = SETTINGS, capacity = 100, random = (): number => 0.5 } = {}) {
+function startLoop({
+  settings = SETTINGS,
+  capacity = 100,
+  random = (): number => 0.5,
+  spool = EMPTY_SPOOL,
+} = {}) {
   const clock = new VirtualClock();
   const queue = createRecordQueue({ capacity, capacityBytes: 100_000_000 });
   const counters = new ExportCounters();
@@ -32,12 +37,17 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
     batches.push(encodedSpans.map((encodedSpan) => Number(Buffer.from(encodedSpan).toString())));
     return answer(encodedSpans, signal);
   };
-  const spoolTransfer = new SpoolTransfer({ spool: EMPTY_SPOOL, queue, counters });
+  const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
   const dropLog = new DropLog(queue, log);
+  /** The records that the ledger is told were rejected. */
+  const rejected: string[] = [];
   const loop = new ExportLoop(settings, {
     dropLog,
     queue,
-    ledger: NO_LEDGER,
+    ledger: {
+      ...NO_LEDGER,
+      rejected: (encodedSpans) => rejected.push(...encodedSpans.map((span) => Buffer.from(span).toString())),
+    },
     ledgerOutbox: new LedgerOutbox(EMPTY_SPOOL),
     spoolTransfer,
     counters,
@@ -54,6 +64,8 @@ function startLoop({ settings = SETTINGS, capacity = 100, random = (): number =>
     log,
     batches,
     loop,
+    dropLog,
+    rejected,
     answerWith(next: typeof answer) {
       answer = next;
     },
@@ -81,6 +93,42 @@ describe('a batch is sent', () => {
     expect(batches).toEqual([]);
     await clock.advance(1);
     expect(batches).toEqual([[0, 1]]);
+  });
+
+  test('when it is a single record, too', async () => {
+    const { clock, batches, offer } = startLoop();
+    await settle();
+    offer(1);
+    await clock.advance(1000);
+    expect(batches).toEqual([[0]]);
+  });
+
+  test('after its own first record has waited, though the batch before it took as long', async () => {
+    const { clock, batches, offer, answerWith } = startLoop();
+    const held = Promise.withResolvers<ExportOutcome>();
+    answerWith(() => held.promise);
+    offer(3);
+    await settle();
+    offer(1);
+    await clock.advance(999);
+    answerWith(() => TAKEN);
+    held.resolve(TAKEN);
+    await settle();
+    expect(batches).toHaveLength(1);
+    await clock.advance(1);
+    expect(batches[1]).toEqual([3]);
+  });
+
+  test('and is known by its size until it is settled, also while its call is repeated', async () => {
+    const { clock, loop, offer, answerWith } = startLoop();
+    expect(loop.exportingCount).toBe(0);
+    answerWith(() => UNAVAILABLE);
+    offer(5);
+    await settle();
+    expect(loop.exportingCount).toBe(3);
+    answerWith(() => TAKEN);
+    await clock.advance(250);
+    expect(loop.exportingCount).toBe(0);
   });
 
   test('at once when it is full, the rest when its own first record has waited', async () => {
@@ -235,6 +283,64 @@ describe('a batch that is too large', () => {
     expect(batches.map((batch) => batch.length)).toEqual([1, 8, 8, 8, 8, 7]);
   });
 
+  test('is counted by the bytes of its records and nothing else', async () => {
+    const { batches, offer, answerWith } = startLoop();
+    answerWith(takeUpTo(1));
+    offer(3, 1);
+    await settle();
+    expect(batches.slice(0, 2).map((batch) => batch.length)).toEqual([3, 1]);
+  });
+
+  test('has its rest sent at once, however long the interval is', async () => {
+    const { batches, offer, answerWith, clock } = startLoop({ settings: { ...settings, intervalMs: 1e9 } });
+    answerWith((encodedSpans) => (encodedSpans.length > 4 ? { kind: 'unanswered', code: 'EPIPE' } : TAKEN));
+    offer(8, 100);
+    await clock.advance(10_000);
+    expect(batches.map((batch) => batch.length)).toEqual([8, 8, 4, 4]);
+  });
+
+  test('is assumed only after two cut connections in a row', async () => {
+    const { batches, offer, answerWith, clock } = startLoop();
+    const outcomes: ExportOutcome[] = [
+      { kind: 'unanswered', code: 'EPIPE' },
+      UNAVAILABLE,
+      { kind: 'unanswered', code: 'EPIPE' },
+    ];
+    answerWith(() => outcomes.shift() ?? TAKEN);
+    offer(3);
+    await clock.advance(60_000);
+    expect(batches).toEqual([0, 1, 2, 3].map(() => [0, 1, 2]));
+  });
+
+  test('stays so while its parts are rejected: only an accepted one proves a larger limit', async () => {
+    const { batches, offer, answerWith, clock } = startLoop();
+    answerWith((encodedSpans) =>
+      encodedSpans.length > 1 ? { kind: 'unanswered', code: 'EPIPE' } : { kind: 'answered', status: 400 },
+    );
+    offer(3, 1000);
+    await clock.advance(60_000);
+    expect(batches.map((batch) => batch.length)).toEqual([3, 3, 1, 1, 1]);
+  });
+
+  test('is not learnt from a single record: later cut connections are judged as the first ones', async () => {
+    const { batches, offer, answerWith, clock } = startLoop();
+    answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
+    offer(1);
+    await clock.advance(60_000);
+    answerWith(() => TAKEN);
+    await clock.advance(60_000);
+    answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
+    offer(3, 1000);
+    await clock.advance(1_000);
+    expect(batches.at(-1)).toHaveLength(1);
+    answerWith(() => TAKEN);
+    await clock.advance(60_000);
+    batches.length = 0;
+    offer(3, 1000);
+    await settle();
+    expect(batches.map((batch) => batch.length)).toEqual([3]);
+  });
+
   test('is not assumed of a single record: it is retried for ever after cut connections', async () => {
     const { batches, offer, answerWith, counters, clock, queue } = startLoop({ settings });
     answerWith(() => ({ kind: 'unanswered', code: 'ECONNRESET' }));
@@ -257,11 +363,20 @@ test('large records are sent as soon as they fill 4 MiB, and no call is larger',
   expect(batches).toEqual([[0, 1, 2, 3]]);
 });
 
+test('records that fill 4 MiB to the byte are sent at once', async () => {
+  const { batches, offer } = startLoop();
+  await settle();
+  offer(2, 2 * 1024 * 1024);
+  await settle();
+  expect(batches).toEqual([[0, 1]]);
+});
+
 test('a final rejection is one failed call, its records are rejected, and the next batch follows', async () => {
-  const { offer, answerWith, counters, batches } = startLoop();
+  const { offer, answerWith, counters, batches, rejected } = startLoop();
   answerWith((encodedSpans) => (encodedSpans[0]?.[0] === 0x30 ? { kind: 'answered', status: 400 } : TAKEN));
   offer(6);
   await settle();
+  expect(rejected).toEqual(['0', '1', '2']);
   expect(counters.values).toMatchObject({ rejected: 3, exported: 3, failedCalls: 1 });
   expect(batches).toHaveLength(2);
 });
@@ -275,11 +390,63 @@ test('a partial success is no failed call, and is never sent again', async () =>
   expect(batches).toHaveLength(1);
 });
 
+test.each([
+  ['rejected records', { rejectedCount: 1 }, { level: 'error', fields: { rejected: 1 } }],
+  [
+    'a warning',
+    { rejectedCount: 0, message: 'old schema' },
+    { level: 'warn', fields: { rejected: 0, collector_message: 'old schema' } },
+  ],
+])(
+  'a batch that was taken with %s leaves a line in the log, and a plain one none',
+  async (_, partly, line) => {
+    const { offer, answerWith, log } = startLoop();
+    offer(3);
+    await settle();
+    expect(log.lines).toEqual([]);
+    answerWith(() => ({ kind: 'taken', ...partly }));
+    offer(3);
+    await settle();
+    expect(log.lines).toMatchObject([{ ...line, fields: { reason: 'partial_success', ...line.fields } }]);
+  },
+);
+
+test('after an answer, the first delay is as short as at first', async () => {
+  const { clock, offer, answerWith } = startLoop();
+  for (let outage = 0; outage < 2; outage++) {
+    answerWith(() => UNAVAILABLE);
+    offer(3);
+    await settle();
+    expect(clock.sleepsMs).toEqual([250]);
+    answerWith(() => TAKEN);
+    await clock.advance(250);
+  }
+});
+
+test('the log says that dropping is over when the queue is half empty, or ends', async () => {
+  const { offer, dropLog, answerWith, log, clock, loop, queue } = startLoop({ capacity: 6 });
+  const isOver = () => log.lines.some(({ message }) => message === 'dropping records is over');
+  answerWith(() => UNAVAILABLE);
+  offer(6);
+  dropLog.dropped(1);
+  await settle();
+  answerWith(() => TAKEN);
+  await clock.advance(250);
+  expect([queue.size, isOver()]).toEqual([0, true]);
+
+  const next = startLoop({ capacity: 6 });
+  next.dropLog.dropped(1);
+  await next.loop.stop(0);
+  expect(next.log.lines.at(-1)?.message).toBe('dropping records is over');
+  await loop.stop(0);
+});
+
 test('an exporter that rejects against its contract loses nothing', async () => {
-  const { clock, offer, answerWith, counters } = startLoop();
+  const { clock, offer, answerWith, counters, log } = startLoop();
   answerWith(() => Promise.reject(new Error('broken')));
   offer(3);
   await settle();
+  expect(log.lines).toMatchObject([{ fields: { reason: 'exporter_error' } }]);
   answerWith(() => TAKEN);
   await clock.advance(250);
   expect(counters.values).toMatchObject({ exported: 3, failedCalls: 1 });
@@ -332,14 +499,42 @@ describe('stopping', () => {
     expect(queue.size).toBe(3);
   });
 
-  test('ends at the deadline even if the exporter ignores the signal', async () => {
-    const { clock, loop, offer, answerWith, queue } = startLoop();
-    answerWith(() => new Promise(() => undefined));
+  test('ends at the deadline even if the exporter ignores the signal, and leaves the queue alone then', async () => {
+    const { clock, loop, offer, answerWith, queue, counters } = startLoop();
+    const held = Promise.withResolvers<ExportOutcome>();
+    let heard: AbortSignal | undefined;
+    answerWith((_encodedSpans, signal) => {
+      heard = signal;
+      return held.promise;
+    });
     offer(3);
     const stopped = loop.stop(5000);
-    await clock.advance(5000);
+    await clock.advance(4999);
+    expect(heard?.aborted).toBe(false);
+    await clock.advance(1);
     await stopped;
-    expect(queue.size).toBe(3);
+    expect([heard?.aborted, queue.size]).toEqual([true, 3]);
+    // Its caller has the records stored: they must not count a second time.
+    held.resolve(TAKEN);
+    await settle();
+    expect([queue.size, counters.values.exported]).toEqual([3, 0]);
+  });
+
+  test('reads no more records of earlier runs', async () => {
+    let reads = 0;
+    const spool: Spool = {
+      async next() {
+        reads++;
+        return undefined;
+      },
+      put: async () => 0,
+    };
+    const { loop, offer } = startLoop({ spool });
+    offer(7);
+    await settle();
+    const before = reads;
+    await loop.stop(5000);
+    expect([before > 0, reads]).toEqual([true, before]);
   });
 
   test('happens once, however often it is called', async () => {

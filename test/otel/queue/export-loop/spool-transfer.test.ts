@@ -236,3 +236,58 @@ test('each record ends in exactly one counter, over any number of restarts', asy
     }),
   );
 });
+
+describe('files of an earlier run', () => {
+  /** A spool with these files, and what was settled: the number of the file and of its records. */
+  function createFiles(
+    ...files: readonly { readonly words: readonly string[]; readonly damaged?: number }[]
+  ) {
+    const settled: (readonly [file: number, count: number])[] = [];
+    let readCount = 0;
+    const spool: Spool = {
+      async next() {
+        const file = readCount++;
+        const found = files[file];
+        if (found === undefined) return undefined;
+        return {
+          encodedSpans: found.words.map((word) => Buffer.from(word)),
+          damagedCount: found.damaged ?? 0,
+          settle: async (count) => void settled.push([file, count]),
+        };
+      },
+      put: async (encodedSpans) => encodedSpans.length,
+    };
+    const queue = createRecordQueue({ capacity: 100, capacityBytes: 1_000_000 });
+    const counters = new ExportCounters();
+    return { settled, queue, counters, transfer: new SpoolTransfer({ spool, queue, counters }) };
+  }
+
+  test('that are damaged count the records that cannot be read, and are gone if none can', async () => {
+    const { settled, queue, counters, transfer } = createFiles(
+      { words: [], damaged: 2 },
+      { words: ['a'], damaged: 3 },
+    );
+    await transfer.restoreNext();
+    expect(settled).toEqual([[0, 0]]);
+    expect([queue.size, transfer.restoredAtHead]).toEqual([1, 1]);
+    expect(counters.values).toMatchObject({ unreadable: 5, restored: 1 });
+  });
+
+  test('are settled by their own records alone', async () => {
+    const { settled, queue, transfer } = createFiles({ words: ['a', 'b'] });
+    await transfer.restoreNext();
+    queue.offer({ encodedSpan: Buffer.from('x'), queuedAtMs: 0 });
+    queue.remove(3);
+    await transfer.settle(3);
+    await transfer.settle(1);
+    expect(settled).toEqual([[0, 2]]);
+  });
+
+  test('keep their records at a shutdown: none of them is in the queue any more', async () => {
+    const { settled, queue, counters, transfer } = createFiles({ words: ['a', 'b'] });
+    await transfer.restoreNext();
+    await transfer.storeQueue();
+    expect([queue.size, transfer.restoredAtHead, settled]).toEqual([0, 0, []]);
+    expect(counters.values).toMatchObject({ restored: 2, spooled: 2 });
+  });
+});
