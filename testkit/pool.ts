@@ -62,6 +62,7 @@ export function createPools(
     shared,
     file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
+    log: { debug: () => undefined },
   });
   const registry = new ReplicaRegistry({
     ...{ shared, drains, timeouts: TIMEOUTS },

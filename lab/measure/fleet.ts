@@ -88,6 +88,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
     shared: new SharedState(allocateSharedState(1)),
     file: { read: async () => new Map(), write: async () => undefined, close: async () => undefined },
     barrier: async () => [],
+    log: { debug: () => undefined },
   });
   const quiet = () => undefined;
   return await openFleet(name, {

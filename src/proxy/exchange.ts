@@ -10,6 +10,7 @@ import {
 } from './failure.ts';
 import type { Outbox } from './outbox.ts';
 import type { RefusedName } from './request/inspection/member-names.ts';
+import type { StepLog } from './step-log.ts';
 
 /** How an exchange ended, other than by a complete response. */
 export type Ending = FailureCode | 'upstream_error' | 'client_closed';
@@ -33,6 +34,8 @@ export interface ExchangeStart {
   readonly outbox: Outbox;
   /** The JSON text of an error answer, in the form of the API that the client speaks. */
   readonly toErrorBody: ToErrorBody;
+  /** Null unless the level of the log is debug: then a step costs one comparison. */
+  readonly log: StepLog | null;
 }
 
 /**
@@ -43,6 +46,7 @@ export class Exchange {
   readonly http: HttpExchange;
   readonly requestId: string;
   readonly outbox: Outbox;
+  readonly log: StepLog | null;
   /** What the request holds of the limits of its client; null: it has none. */
   admission: Admission | null = null;
   /** What the client calls the model, once that is known and something was looked for. */
@@ -59,10 +63,11 @@ export class Exchange {
   #isMalformed = false;
   #endedMs: number | null = null;
 
-  constructor({ http, requestId, outbox, toErrorBody }: ExchangeStart) {
+  constructor({ http, requestId, outbox, toErrorBody, log }: ExchangeStart) {
     this.http = http;
     this.requestId = requestId;
     this.outbox = outbox;
+    this.log = log;
     this.#toErrorBody = toErrorBody;
     // Not assigned as a literal, for the reason at `whenFinished`.
     const close = (end: ExchangeEnd, atMs: number) => this.#close(end, atMs);
@@ -143,6 +148,7 @@ export class Exchange {
    */
   fail(code: FailureCode, moreLines = ''): void {
     if (this.isFinished) return;
+    this.log?.debug({ code }, 'request fails');
     this.note(code, this.http.isAnswered);
     if (this.http.isAnswered) {
       this.http.destroy();
@@ -174,6 +180,7 @@ export class Exchange {
     this.#endedMs = atMs;
     this.#isMalformed = end === 'malformed';
     if (end !== 'sent') this.note('client_closed', this.http.isAnswered);
+    this.log?.debug({ status: this.status, end, duration_ms: atMs - this.arrivedMs }, 'request ended');
     this.#work?.abandon('client_closed');
     this.#work = null;
     this.#onFinish?.();

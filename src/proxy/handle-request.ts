@@ -18,6 +18,7 @@ import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
 import { toResponseReader } from './request/response-owner.ts';
 import { isLoop } from './request-loop.ts';
 import { EventScratch } from './response/events/event-scratch.ts';
+import { createStepLog } from './step-log.ts';
 import { describeUnknown } from './unknown-path.ts';
 
 /** What the client-facing listener does with requests. */
@@ -47,8 +48,10 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   const outbox = new Outbox((error) => logDefect(error, log));
   const pending = new PendingRecords((error) => logDefect(error, log));
 
-  function begin(http: HttpExchange, toErrorBody = toFailureJson): Exchange {
-    return new Exchange({ http, requestId: randomUUID(), outbox, toErrorBody });
+  function begin(http: HttpExchange, { isDebug }: ProxySettings, toErrorBody = toFailureJson): Exchange {
+    const requestId = randomUUID();
+    const stepLog = isDebug ? createStepLog(log, requestId) : null;
+    return new Exchange({ http, requestId, outbox, toErrorBody, log: stepLog });
   }
 
   function settingsOf(http: HttpExchange): ProxySettings {
@@ -127,7 +130,9 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     if (limits !== null || tenant !== null) {
       const admission = limiter.admit(limits, tenant);
       exchange.admission = admission;
-      if (admission.refusal !== null) {
+      const { refusal } = admission;
+      exchange.log?.debug({ refused_by: refusal?.owner, limit: refusal?.kind }, 'limits asked');
+      if (refusal !== null) {
         exchange.fail('rate_limit_exceeded');
         return;
       }
@@ -137,7 +142,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
 
   /** Begins a request that leaves a record. */
   function beginRecorded(http: HttpExchange, endpoint: RecordedEndpoint, settings: ProxySettings): void {
-    const exchange = begin(http, endpoint.toErrorBody);
+    const exchange = begin(http, settings, endpoint.toErrorBody);
+    exchange.log?.debug({ endpoint: endpoint.path }, 'request begins');
     const recording = startRecording(exchange, endpoint, settings, collaborators);
     track(exchange, () => {
       exchange.admission?.end(recording.usedTokens());
@@ -157,7 +163,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   /** Answers a request for which there is nothing here. */
   function answerUnknown(http: HttpExchange, path: string, settings: ProxySettings): void {
     const { message, allow } = describeUnknown(http.head.method, path, settings);
-    const exchange = begin(http, (code) => toFailureJson(code, { message }));
+    const exchange = begin(http, settings, (code) => toFailureJson(code, { message }));
     exchange.fail('not_found', allow === null ? '' : `Allow: ${allow}\r\n`);
   }
 
@@ -167,7 +173,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     settings: ProxySettings,
     handle: (exchange: Exchange, client: ApiClient | null) => void,
   ): void {
-    const exchange = begin(http);
+    const exchange = begin(http, settings);
+    exchange.log?.debug({}, 'request without a record begins');
     // It may use the GPU, but how many tokens it uses nobody knows.
     track(exchange, () => exchange.admission?.end(0));
     admit(exchange, settings, (client) => handle(exchange, client));

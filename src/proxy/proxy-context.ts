@@ -35,6 +35,8 @@ export interface ProxySettings extends SendSettings {
   readonly maxBeforeModelBytes: number;
   readonly maxEventBytes: number;
   readonly clientBodyMs: number;
+  /** Whether each step of a request is logged. */
+  readonly isDebug: boolean;
   /** How long a request may wait for a replica with room, over all attempts. */
   readonly queueMs: number;
 }

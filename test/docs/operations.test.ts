@@ -13,6 +13,8 @@ const PASSED_ON: Readonly<Record<string, readonly string[]>> = {
     '… has fewer than … characters: it can be guessed',
   ],
   'src/cli/serve/serve.ts': [],
+  // The steps of requests.
+  'src/proxy/step-log.ts': [],
   // The lines of the workers.
   'src/gateway/serving/workers/worker-group.ts': [],
   // What OpenTelemetry's reader of variables says.

@@ -41,6 +41,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
     shared: new SharedState(allocateSharedState(1)),
     file: { read: async () => new Map(), write, close: async () => undefined },
     barrier: async () => [],
+    log: { debug: () => undefined },
   });
   const fleet = await openFleet('gw', {
     store: {

@@ -50,7 +50,7 @@ export function toProxyPolicy(config: Config, access: Access, viaName: string): 
 }
 
 function toProxySettings(
-  { aliases, endpoints, gateway, headers, limits, modelsListing, pass, retry, timeouts }: Config,
+  { aliases, endpoints, gateway, headers, limits, log, modelsListing, pass, retry, timeouts }: Config,
   { apiClients, tenantLimits }: Access,
   viaName: string,
   {
@@ -80,6 +80,7 @@ function toProxySettings(
     listsAllModels: modelsListing === 'union',
     retry:
       retry.statuses.length === 0 ? null : { statuses: new Set(retry.statuses), attempts: retry.attempts },
+    isDebug: log.level === 'debug',
     maxBodyBytes: limits.bodyBytes,
     maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,

@@ -87,6 +87,7 @@ export async function forward(exchange: Exchange, attempts: Attempts, settings: 
     const lease = isWait(acquired) ? await awaitLease(acquired, exchange) : acquired;
     if (lease === 'gone') return;
     if (typeof lease === 'string') {
+      exchange.log?.debug({ reason: lease, tried: tried.size }, 'no replica');
       if (lease !== 'overloaded' && attempts.widen()) continue;
       if (relayAnswer === null) exchange.fail(lease);
       else relayAnswer();
@@ -98,6 +99,7 @@ export async function forward(exchange: Exchange, attempts: Attempts, settings: 
       if (exchange.isFinished) return;
       attempts.hold(lease);
       const { replica } = lease;
+      exchange.log?.debug({ replica: replica.name, tried: tried.size }, 'replica chosen');
       const mayRetryStatus = retryCount < (settings.retry?.attempts ?? 0);
       const outcome = await tryReplica(replica, mayRetryStatus, exchange, attempts, settings);
       if (outcome === null) return;
@@ -116,6 +118,7 @@ function isWait(acquired: Acquired): acquired is Wait {
 
 /** Waits for a lease as long as the client does. */
 async function awaitLease(wait: Wait, exchange: Exchange): Promise<WaitResult> {
+  exchange.log?.debug({}, 'waits for a replica');
   exchange.startWork(wait);
   const result = await wait.result;
   exchange.endWork();
@@ -135,6 +138,7 @@ async function tryReplica(
   for (;;) {
     const outcome = await send(attempts.begin(replica, variant), settings);
     const next = decideNext(outcome, variant);
+    exchange.log?.debug({ replica: replica.name, outcome: outcome.kind, next }, 'attempt ended');
     reportOutcome(outcome, replica, attempts);
     switch (next) {
       case 'done':

@@ -6,6 +6,7 @@ import type { FailedAttemptCode } from './forward.ts';
 export interface FailedAttempt {
   readonly code: FailedAttemptCode;
   readonly cause: unknown;
+  readonly requestId: string;
   readonly traceId: string;
 }
 
@@ -21,8 +22,11 @@ export interface AttemptLog {
 export function logFailedAttempt(
   log: AttemptLog,
   replica: Replica,
-  { code, cause, traceId }: FailedAttempt,
+  { code, cause, requestId, traceId }: FailedAttempt,
 ): void {
   const errorCode = codeOf(cause) || undefined;
-  log.debug({ replica: replica.name, code, error_code: errorCode, trace_id: traceId }, 'attempt failed');
+  log.debug(
+    { request_id: requestId, replica: replica.name, code, error_code: errorCode, trace_id: traceId },
+    'attempt failed',
+  );
 }

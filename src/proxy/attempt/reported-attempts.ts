@@ -59,9 +59,10 @@ export abstract class ReportedAttempts {
   }
 
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown, statusCode?: number): void {
-    const { recording } = this.request;
+    const { exchange, recording } = this.request;
     recording.failAttempt(replica.name, code, statusCode);
-    logFailedAttempt(this.tools.log, replica, { code, cause, traceId: recording.span.traceId });
+    const ids = { requestId: exchange.requestId, traceId: recording.span.traceId };
+    logFailedAttempt(this.tools.log, replica, { code, cause, ...ids });
   }
 
   finish(): void {

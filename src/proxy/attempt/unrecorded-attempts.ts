@@ -94,8 +94,8 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
   withdraw(): void {}
 
   fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    const traceId = this.#trace.traceparent.slice(3, 35);
-    logFailedAttempt(this.#collaborators.log, replica, { code, cause, traceId });
+    const ids = { requestId: this.#exchange.requestId, traceId: this.#trace.traceparent.slice(3, 35) };
+    logFailedAttempt(this.#collaborators.log, replica, { code, cause, ...ids });
   }
 
   finish(): void {}

@@ -78,6 +78,7 @@ export async function createReplicaControl(
     shared,
     file: createDrainFile(config.stateDir, log),
     barrier: () => link.confirm(),
+    log,
   });
   opened.defer(() => drains.close());
   await orStartError('drain states', drains.restore());
@@ -143,7 +144,7 @@ export class ReplicaControl {
     const frozen = new FrozenWatch({ registry, table, silences, decisions });
     const onSwitch = (isOn: boolean) => link.plane?.comparePeers(isOn);
     const peers = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
-    const checker = new HealthChecker(config.health, { registry, table, decisions, frozen, peers });
+    const checker = new HealthChecker(config.health, { registry, table, decisions, frozen, peers, log });
     const probeHealth = (target: ProbeTarget, timeoutMs: number) => checker.probe(target, timeoutMs);
     this.#decisions = decisions;
     this.#peers = peers;

@@ -2,17 +2,17 @@ import { expect, test } from 'vitest';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { logFailedAttempt } from '../../../src/proxy/attempt/log-failed-attempt.ts';
 
-test('a failed attempt is a line with codes and the trace only, never with the message of an error', () => {
+test('a failed attempt is a line with codes and ids only, never with the message of an error', () => {
   const lines: { fields: object; message: string }[] = [];
   const lease = createPools([toReplicaConfig('a')]).pool.acquire('m', new Set());
   if (typeof lease === 'string') throw new Error(lease);
   const cause = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:8000'), { code: 'ECONNREFUSED' });
   logFailedAttempt({ debug: (fields, message) => lines.push({ fields, message }) }, lease.replica, {
-    ...{ code: 'upstream_failed', cause, traceId: 't1' },
+    ...{ code: 'upstream_failed', cause, requestId: 'r1', traceId: 't1' },
   });
   expect(lines).toEqual([
     {
-      fields: { replica: 'a', code: 'upstream_failed', error_code: 'ECONNREFUSED', trace_id: 't1' },
+      fields: { request_id: 'r1', replica: 'a', code: 'upstream_failed', error_code: 'ECONNREFUSED', trace_id: 't1' },
       message: 'attempt failed',
     },
   ]);

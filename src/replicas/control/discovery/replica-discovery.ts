@@ -19,6 +19,7 @@ export type DiscoverySettings = Pick<Config, 'discovery'> & { readonly replicas:
 
 /** The log of replicas that come and go. A pino logger fits. */
 export interface DiscoveryLog extends EndpointLog {
+  debug(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 

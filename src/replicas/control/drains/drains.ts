@@ -22,6 +22,7 @@ export interface DrainCollaborators {
   readonly file: DrainFile;
   /** Resolves when each worker has answered a message or failed to in time: the numbers, from 1, of the latter. */
   readonly barrier: () => Promise<readonly number[]>;
+  readonly log: { debug(fields: object, message: string): void };
 }
 
 /** How long after a worker did not answer the barrier is tried again. */
@@ -184,9 +185,11 @@ export class Drains {
   }
 
   #enforce(name: string): void {
-    for (const slot of this.#slots.get(name) ?? []) {
-      this.#collaborators.shared.setDrained(slot, this.stateOf(name).drained, this.#ramps.get(name));
-    }
+    const { shared, log } = this.#collaborators;
+    const { drained } = this.stateOf(name);
+    const ramp = this.#ramps.get(name);
+    for (const slot of this.#slots.get(name) ?? []) shared.setDrained(slot, drained, ramp);
+    log.debug({ replica: name, drained, ramp_ms: ramp?.durationMs ?? null }, 'drain state in force');
   }
 
   /** Only the undrain of a drained replica begins a ramp. A drain ends it, and so does an undrain without one. */

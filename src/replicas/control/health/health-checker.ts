@@ -17,6 +17,7 @@ export interface HealthCheckerCollaborators {
   /** The same. */
   readonly peers: Pick<PeerWatch, 'start' | 'stop'>;
   readonly decisions: Pick<HealthDecisions, 'note'>;
+  readonly log: { debug(fields: object, message: string): void };
 }
 
 /** How much of an answer's body is read for what it says. */
@@ -114,6 +115,16 @@ export class HealthChecker {
     }
     note(replica, result);
     this.#decide(replica, history, isOk);
+    const { failures, successes } = history;
+    this.#collaborators.log.debug(
+      {
+        replica: replica.name,
+        result: result.kind === 'answer' ? result.status : result.reason,
+        failures,
+        successes,
+      },
+      'replica probed',
+    );
   }
 
   #decide({ slot, name }: RegisteredReplica, history: ProbeHistory, isOk: boolean): void {

@@ -21,6 +21,7 @@ function createDrains(
     shared: new SharedState(allocateSharedState(2), nowMs),
     file: { read: async () => stored, write: async () => undefined, close: async () => undefined },
     barrier: async () => silentWorkers.now,
+    log: { debug: () => undefined },
   });
 }
 

@@ -30,6 +30,7 @@ async function start(file: string | null, nowEpochMs: () => number) {
       close: async () => undefined,
     },
     barrier: async () => [],
+    log: { debug: () => undefined },
   });
   await drains.restore(nowEpochMs());
   const forgetting = forgetGoneNames(drains, {
