@@ -5,6 +5,7 @@ import { join } from 'node:path';
 export const PROGRAMS: Readonly<Record<string, string>> = {
   attacks: 'attacks on HTTP and TLS, by clients and by a replica; writes docs/security.md',
   bench: 'the gateway beside other proxies: CPU, latency, memory; writes docs/benchmarks.md',
+  doors: 'the rooms of the sources, their doors, and what passes by them; with bounds, part of CI',
   engines: 'every exchange of every scripted engine through a gateway, byte for byte',
   fleet: 'rollouts and drains behind two gateways that share a Redis server',
   fuzz: 'readers of what comes from outside, on generated inputs; writes docs/reliability.md',
