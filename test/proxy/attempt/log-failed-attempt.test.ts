@@ -12,7 +12,13 @@ test('a failed attempt is a line with codes and ids only, never with the message
   });
   expect(lines).toEqual([
     {
-      fields: { request_id: 'r1', replica: 'a', code: 'upstream_failed', error_code: 'ECONNREFUSED', trace_id: 't1' },
+      fields: {
+        request_id: 'r1',
+        replica: 'a',
+        code: 'upstream_failed',
+        error_code: 'ECONNREFUSED',
+        trace_id: 't1',
+      },
       message: 'attempt failed',
     },
   ]);
