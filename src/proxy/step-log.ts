@@ -1,5 +1,3 @@
-import type { ProxyLog } from './proxy-context.ts';
-
 /**
  * Says what is done with a request, step by step. The fields hold names of the configuration, codes and numbers: nothing
  * that a client or a replica has sent.
@@ -9,6 +7,6 @@ export interface StepLog {
 }
 
 /** The steps of one request: each line names it. */
-export function createStepLog(log: ProxyLog, requestId: string): StepLog {
+export function createStepLog(log: StepLog, requestId: string): StepLog {
   return { debug: (fields, step) => log.debug({ request_id: requestId, ...fields }, step) };
 }
