@@ -9,11 +9,11 @@ const BOUNDS = {
   /** The most names that a door exports; 12. */
   exports: 40,
   /** Imports by tests, lab and test kit that pass by a door; 0. */
-  reachingInside: 186,
+  reachingInside: 180,
   /** Lines of src/ and otel/; 52,000. */
   lines: 61_500,
   /** Lines of layers.config.ts; 150. */
-  layerLines: 157,
+  layerLines: 160,
 } as const;
 
 const values = startProgram(
