@@ -15,14 +15,14 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(new URL('package.json', import.meta.url), 'utf8'),
 ).imports;
 
-/** What each room may use besides itself: doors, then packages. Each room stands above those that it uses. */
+/** What each room may use besides itself: doors, then packages. Each stands above those; one without a row uses nothing. */
 const TABLE = `
 #cli              #access #base #cli/admin-client #cli/arguments #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
 #gateway          #access #admin #background #base #config #config/secrets #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
 #background       #access #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
 #otel             #otel/base #otel/disk #otel/export #otel/ledger #otel/metrics #otel/queue #otel/record #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #config/secrets #config/values #otel/base #otel/queue #otel/record #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
-#proxy            #access #base #config #json #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
+#proxy            #access #base #config #json #json/bytes #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
 #rollout          #base #cli/admin-client #cli/arguments #cli/terminal #config/secrets #config/values #otel/base #state-dir #verdict zod node:
 #fleet            #access #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
 #otel/metrics     #otel/base #otel/encoding #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
@@ -43,28 +43,21 @@ const TABLE = `
 #otel/resource    #otel/base @opentelemetry/ node:
 #config           #base #config/secrets #config/values yaml zod node:
 #config/secrets   #base node:
-#config/values    node:
 #state-dir        #otel/base node:
 #otel/record      #otel/encoding #otel/record/registry @opentelemetry/ node:
 #otel/encoding    @opentelemetry/
-#otel/record/registry
-#otel/base        node:
-#replicas/drain-state node:
-#base             node:
-#wire             node:
-#shared-memory    node:
-#simulate         node:
-#replicas/routing
-#json
-#verdict
+#json             #json/bytes
+#base,#config/values,#otel/base,#replicas/drain-state,#shared-memory,#simulate,#wire node:
 `;
 
 /** The table, read: door → doors and packages. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  TABLE.trim()
-    .split('\n')
-    .map((line) => line.split(/ +/))
-    .map(([door = '', ...may]) => [door, may]),
+  Object.keys(DOORS)
+    .filter((door) => !door.endsWith('*'))
+    .map((door) => [
+      door,
+      TABLE.match(new RegExp(`^(?:.*,)?${door}(?:,.*)? +(.*)$`, 'm'))?.[1]?.split(/ +/) ?? [],
+    ]),
 );
 
 /** The folder of a room: its door is the file of the same name in it. */

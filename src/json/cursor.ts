@@ -1,19 +1,7 @@
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  LOWER_F,
-  LOWER_N,
-  LOWER_T,
-  MINUS,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  ZERO,
-} from './bytes.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '#json/bytes';
 import { toKnownKey } from './known-keys.ts';
 import { isDigit, JsonLexer, JsonSyntaxError, NOTHING } from './lexer.ts';
+import { LOWER_F, LOWER_N, LOWER_T, MINUS, ZERO } from './literal-bytes.ts';
 import { type MemberAllowance, UNBOUNDED } from './member-allowance.ts';
 
 export { JsonSyntaxError };

@@ -7,7 +7,7 @@ import {
   OPEN_BRACKET,
   QUOTE,
   viewOf,
-} from './bytes.ts';
+} from '#json/bytes';
 
 /** Shorter runs are read byte by byte: for them a DataView or a native search costs more than it saves. */
 export const SHORT_RUN_BYTES = 32;

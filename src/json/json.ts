@@ -6,20 +6,7 @@
  * Begin with cursor.ts for whole texts and member-scanner.ts for streams.
  */
 
-export {
-  BACKSLASH,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  isWhiteSpace,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  viewOf,
-} from './bytes.ts';
-export { JsonCursor, type JsonKind, JsonSyntaxError, type Span } from './cursor.ts';
-export { copyBytes, GrowingBytes } from './growing-bytes.ts';
+export { JsonCursor, JsonSyntaxError, type Span } from './cursor.ts';
 export { JsonLexer } from './lexer.ts';
 export { allowAtMost, type MemberAllowance, MemberLimitError } from './member-allowance.ts';
 export { MemberScanner, type WantedMembers } from './member-scanner.ts';

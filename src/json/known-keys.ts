@@ -1,5 +1,3 @@
-import { hasAt } from './bytes.ts';
-
 /**
  * The frequent member names of the APIs that the gateway speaks. To decode a name of a dozen bytes costs as much as to
  * scan a hundred: these names are looked up instead. Other names work too, and are not kept.
@@ -81,4 +79,11 @@ function slotOf(bytes: Buffer, start: number, end: number): number {
   let hash = end - start;
   for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] as number)) | 0;
   return (hash ^ (hash >>> 10)) & (SLOTS - 1);
+}
+
+/** Whether `bytes` has these few bytes at `start`. */
+function hasAt(bytes: Buffer, start: number, wanted: Buffer): boolean {
+  if (bytes.length - start < wanted.length) return false;
+  for (let i = 0; i < wanted.length; i++) if (bytes[start + i] !== wanted[i]) return false;
+  return true;
 }

@@ -1,4 +1,5 @@
-import { BACKSLASH, DOT, LOWER_E, MINUS, NINE, PLUS, QUOTE, viewOf, ZERO } from './bytes.ts';
+import { BACKSLASH, QUOTE, viewOf } from '#json/bytes';
+import { DOT, LOWER_E, MINUS, NINE, PLUS, ZERO } from './literal-bytes.ts';
 
 /** The bytes are not one JSON text. The message names the offset only, since the input may be a prompt. */
 export class JsonSyntaxError extends Error {

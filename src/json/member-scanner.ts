@@ -7,7 +7,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from './bytes.ts';
+} from '#json/bytes';
 import { findContainer, findMark, SHORT_RUN_BYTES } from './find-mark.ts';
 import { TokenReader } from './token-reader.ts';
 

@@ -1,7 +1,7 @@
-import { BACKSLASH, isWhiteSpace, QUOTE, ZERO } from './bytes.ts';
-import { GrowingBytes } from './growing-bytes.ts';
+import { BACKSLASH, GrowingBytes, isWhiteSpace, QUOTE } from '#json/bytes';
 import { toKnownKey } from './known-keys.ts';
 import { isDigit } from './lexer.ts';
+import { ZERO } from './literal-bytes.ts';
 
 /** Longer keys, as written, are not wanted by any caller. */
 const MAX_KEY_BYTES = 256;

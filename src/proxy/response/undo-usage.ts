@@ -1,4 +1,4 @@
-import { COMMA, isWhiteSpace } from '#json';
+import { COMMA, isWhiteSpace } from '#json/bytes';
 import type { MemberSpan, StreamChunk } from './events/stream-chunk.ts';
 import { isPlaceholder } from './usage-tally.ts';
 

@@ -1,11 +1,11 @@
-import type { JsonCursor, JsonKind, Span } from '#json';
+import type { JsonCursor, Span } from '#json';
 import { Failure } from '../../failure.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
 import type { NameDoubtsReader } from './member-names.ts';
 
 /** The position and kind of a value of a top-level `stream_options` in the body. */
 interface StreamOptionsSpan extends Span {
-  readonly kind: JsonKind;
+  readonly kind: ReturnType<JsonCursor['peek']>;
 }
 
 /** What a request says about stream options. Of duplicate members the last one counts, as in every engine. */
@@ -13,7 +13,7 @@ export interface StreamOptions {
   /** The value of every top-level `stream_options`, in the order of the body. */
   readonly spans: readonly StreamOptionsSpan[];
   /** The kind of the last one. */
-  readonly kind: JsonKind | 'absent';
+  readonly kind: ReturnType<JsonCursor['peek']> | 'absent';
   /** Its `include_usage`. */
   readonly includeUsage: Flag;
   /** Its `continuous_usage_stats` (vLLM, SGLang). */

@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer';
-import { BACKSLASH, JsonCursor, type MemberAllowance, QUOTE, type Span } from '#json';
+import { JsonCursor, type MemberAllowance, type Span } from '#json';
+import { BACKSLASH, QUOTE } from '#json/bytes';
 import {
   countCodePoints,
   isContinuation,

@@ -1,4 +1,5 @@
-import { BACKSLASH, type JsonLexer, JsonSyntaxError, QUOTE, viewOf } from '#json';
+import { type JsonLexer, JsonSyntaxError } from '#json';
+import { BACKSLASH, QUOTE, viewOf } from '#json/bytes';
 import { copyToKeep } from '#wire';
 import type { EventScratch } from './event-scratch.ts';
 import type { MemberSpan } from './stream-chunk.ts';

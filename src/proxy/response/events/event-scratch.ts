@@ -1,4 +1,5 @@
-import { JsonCursor, JsonLexer, viewOf } from '#json';
+import { JsonCursor, JsonLexer } from '#json';
+import { viewOf } from '#json/bytes';
 import { type CurrentEventData, createEventData } from './sse.ts';
 
 const NOTHING = Buffer.alloc(0);

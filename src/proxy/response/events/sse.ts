@@ -1,4 +1,4 @@
-import { copyBytes, GrowingBytes } from '#json';
+import { copyBytes, GrowingBytes } from '#json/bytes';
 
 const LF = 10;
 const CR = 13;
