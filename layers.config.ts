@@ -17,14 +17,14 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 
 /** What each room may use besides itself: doors, then packages. Each stands above those; one without a row uses nothing. */
 const TABLE = `
-#cli              #access #base #cli/admin-client #cli/arguments #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
-#gateway          #access #admin #background #base #config #config/secrets #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
-#background       #access #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
+#cli              #access/certificates #access/clients #base #cli/admin-client #cli/arguments #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
+#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #config #config/secrets #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
+#background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
 #otel             #otel/base #otel/disk #otel/export #otel/ledger #otel/metrics #otel/queue #otel/record #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #config/secrets #config/values #otel/base #otel/queue #otel/record #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
-#proxy            #access #base #config #json #json/bytes #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
+#proxy            #access/jwt #access/limits #base #config #json #json/bytes #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
 #rollout          #base #cli/admin-client #cli/arguments #cli/terminal #config/secrets #config/values #otel/base #state-dir #verdict zod node:
-#fleet            #access #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
+#fleet            #access/limits #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
 #otel/metrics     #otel/base #otel/encoding #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #otel/span        #otel/base #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #replicas/control #base #config #otel/base #replicas #replicas/drain-state #replicas/shared #replicas/terms #state-dir #verdict undici node:
@@ -36,17 +36,20 @@ const TABLE = `
 #cli/terminal     #cli/arguments #otel/base node:
 #replicas/shared  #replicas/terms #shared-memory node:
 #otel/disk        #otel/base #otel/export #otel/record node:
-#access           #base #config #otel/base #shared-memory #wire jose node:
 #cli/arguments    #base #config #config/secrets node:
 #replicas/terms   #config
 #otel/export      #otel/base #otel/encoding #otel/record @opentelemetry/ node:
 #otel/resource    #otel/base @opentelemetry/ node:
-#config           #base #config/secrets #config/values yaml zod node:
-#config/secrets   #base node:
 #state-dir        #otel/base node:
 #otel/record      #otel/encoding #otel/record/registry @opentelemetry/ node:
 #otel/encoding    @opentelemetry/
 #json             #json/bytes
+#access/certificates #base #config #wire node:
+#access/clients   #access/limits #base #config #otel/base node:
+#access/jwt       #base #config #otel/base jose node:
+#access/limits    #base #config #shared-memory node:
+#config           #base #config/secrets #config/values yaml zod node:
+#config/secrets   #base node:
 #base,#config/values,#otel/base,#replicas/drain-state,#shared-memory,#simulate,#wire node:
 `;
 

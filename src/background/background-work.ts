@@ -1,4 +1,4 @@
-import type { LimitRows } from '#access';
+import type { LimitRows } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { Recorder } from '#otel/span';
 import type { BackgroundResponse, ResponseFields } from '#proxy';

@@ -1,4 +1,5 @@
-import { createCertificateReader, findExpiring, readClients } from '#access';
+import { createCertificateReader, findExpiring } from '#access/certificates';
+import { readClients } from '#access/clients';
 import { UnusableSettingError } from '#base';
 import { printJson } from '#cli/admin-client';
 import {

@@ -1,4 +1,5 @@
-import { idleShareOf, splitInflight } from '#access';
+import { idleShareOf } from '#access/limits';
+import { splitInflight } from './split-inflight.ts';
 
 /** What a gateway tells of a client with `max_inflight`. */
 export interface InflightReport {

@@ -1,16 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Certificates,
-  CertificateWatcher,
-  ClientLimitTable,
-  type ClientList,
-  ClientsWatcher,
-  createCertificateReader,
-  JwksSource,
-  LimitRows,
-  readClients,
-  type TenantKind,
-} from '#access';
+import { type Certificates, CertificateWatcher, createCertificateReader } from '#access/certificates';
+import { type ClientList, ClientsWatcher, readClients } from '#access/clients';
+import { JwksSource } from '#access/jwt';
+import { ClientLimitTable, LimitRows, type TenantKind } from '#access/limits';
 import { FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
 import { createInTurn, orStartError, readVersion } from '#base';
 import type { Config } from '#config';

@@ -1,4 +1,4 @@
-import type { Admission } from '#access';
+import type { Admission } from '#access/limits';
 import type { ExchangeEnd, HttpExchange, RequestHead } from '#wire';
 import {
   AmbiguousMember,

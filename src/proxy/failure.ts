@@ -1,4 +1,4 @@
-import type { LimitKind, LimitRefusal } from '#access';
+import type { Admission } from '#access/limits';
 import { toErrorJson, toShownText } from '#wire';
 import type { RefusedName } from './request/inspection/member-names.ts';
 
@@ -82,8 +82,12 @@ const FAILURES = {
   upstream_timeout: { status: 504, message: 'The replica did not answer in time.' },
 } as const satisfies Record<string, FailureFacts>;
 
+type LimitRefusal = NonNullable<Admission['refusal']>;
+
 /** What clients are told of each limit. The types are those of OpenAI's own answers with 429. */
-const LIMIT_FACTS: Readonly<Record<LimitKind, { readonly type: string; readonly counts: string }>> = {
+const LIMIT_FACTS: Readonly<
+  Record<LimitRefusal['kind'], { readonly type: string; readonly counts: string }>
+> = {
   requests: { type: 'requests', counts: 'requests per minute' },
   tokens: { type: 'tokens', counts: 'tokens per minute' },
   inflight: { type: 'requests', counts: 'requests at the same time' },

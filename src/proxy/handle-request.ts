@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { TenantAnswer } from '#access';
+import type { TenantLimits } from '#access/limits';
 import type { HttpExchange } from '#wire';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
@@ -118,7 +118,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   function limitFound(
     exchange: Exchange,
     { limits }: ApiClient,
-    tenant: TenantAnswer,
+    tenant: Awaited<ReturnType<TenantLimits['limitsOf']>>,
     handle: () => void,
   ): void {
     // While the main thread was asked the client may have left.

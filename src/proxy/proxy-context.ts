@@ -1,4 +1,4 @@
-import type { ClientLimiter, TenantLimits } from '#access';
+import type { ClientLimiter, TenantLimits } from '#access/limits';
 import type { Recorder } from '#otel/span';
 import type { ReplicaPool } from '#replicas';
 import type { SharedLimit } from '#wire';

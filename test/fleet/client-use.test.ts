@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allocateClientLimits, ClientLimiter, ClientLimitTable, LimitRows } from '#access';
+import { allocateClientLimits, ClientLimiter, ClientLimitTable, LimitRows } from '#access/limits';
 import { ClientUseExchange } from '../../src/fleet/client-use.ts';
 
 const NONE = new Map();

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type Admission, allocateClientLimits, ClientLimiter, ClientLimitTable, LimitRows } from '#access';
+import {
+  type Admission,
+  allocateClientLimits,
+  ClientLimiter,
+  ClientLimitTable,
+  LimitRows,
+} from '#access/limits';
 import { InflightShares } from '../../src/fleet/inflight-shares.ts';
 
 /** A gateway that admits requests of one client `a`, as it does with a heartbeat per second. */

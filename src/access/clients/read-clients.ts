@@ -1,15 +1,14 @@
 import { stat } from 'node:fs/promises';
+import { limitsOf, MAX_LIMITED_CLIENTS } from '#access/limits';
 import { UnusableSettingError } from '#base';
 import { type Config, ConfigError, parseClientsFile } from '#config';
 import { OddFileError, readRegularFile } from '#otel/base';
-import { limitsOf } from '../limits/admission.ts';
-import { MAX_LIMITED_CLIENTS } from '../limits/client-limit-table.ts';
 
 /** Half a million clients. While it is read, it takes a few times this much memory. */
 const MAX_FILE_BYTES = 64 * 1024 ** 2;
 
 /** A client of the configuration, or of the file of clients. */
-export type ConfiguredClient = NonNullable<Config['clients']>[number];
+type ConfiguredClient = NonNullable<Config['clients']>[number];
 
 /** The keys of the configuration that say who may send requests. */
 export type ClientSources = Pick<Config, 'clients' | 'clientsFile'>;

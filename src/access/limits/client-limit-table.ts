@@ -1,6 +1,5 @@
 import { createSharedClock, openTables, type SharedTable, sizeOfTables, tryIncrement } from '#shared-memory';
 import { MAX_OVERDRAWN_NS, WINDOW_NS } from './budget.ts';
-import { idleShareOf } from './split-inflight.ts';
 
 /** How many clients can have limits at one time. */
 export const MAX_LIMITED_CLIENTS = 131_072;
@@ -219,4 +218,9 @@ function toShapes(workerCount: number) {
 function createClockNs(): () => number {
   const nowMs = createSharedClock();
   return () => Math.round(nowMs() * 1e6);
+}
+
+/** What each of `gatewayCount` gateways may have in flight of a client that none of them has told anything of. */
+export function idleShareOf(limit: number, gatewayCount: number, rank: number): number {
+  return Math.floor(limit / gatewayCount) + (rank < limit % gatewayCount ? 1 : 0);
 }

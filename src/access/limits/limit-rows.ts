@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { StartError } from '#base';
 import type { Config } from '#config';
-import type { ConfiguredClient } from '../clients/read-clients.ts';
 import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
 import { toCostNs, WINDOW_NS } from './budget.ts';
 import { type BudgetKind, type ClientLimitTable, ROW_KNOWN_MS } from './client-limit-table.ts';
@@ -42,6 +41,8 @@ interface LimitRowsOptions {
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number;
 }
+
+type ConfiguredClient = NonNullable<Config['clients']>[number];
 
 /** A client with the row of its limits; null: it has none. */
 export type CountedClient = Omit<ConfiguredClient, 'tenant' | keyof ClientLimits> & {

@@ -1,4 +1,4 @@
-import { JwksError, readJwks, toShownSource } from '#access';
+import { JwksError, readJwks, toShownSource } from '#access/jwt';
 import { type ConnectionCheck, runCheck } from './connection-check.ts';
 
 /** Reads the keys of tokens, as the gateway does. `source`: a URL, or a path that `checkSettings` has read. */

@@ -1,4 +1,4 @@
-import { isRemote, requireJwks } from '#access';
+import { isRemote, requireJwks } from '#access/jwt';
 import type { Config } from '#config';
 import { openExporter } from '#otel';
 import type { TelemetryLog } from '#otel/base';

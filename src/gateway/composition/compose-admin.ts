@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
-import type { Certificates } from '#access';
+import type { Certificates } from '#access/certificates';
 import {
   AdminAccess,
   configureAdminListener,

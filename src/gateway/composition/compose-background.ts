@@ -1,4 +1,4 @@
-import type { LimitRows } from '#access';
+import type { LimitRows } from '#access/limits';
 import { BackgroundWork, createBackgroundFile } from '#background';
 import { orStartError } from '#base';
 import type { Telemetry } from '#otel';

@@ -1,4 +1,6 @@
-import type { Certificates, JwtKeys, LimitRows } from '#access';
+import type { Certificates } from '#access/certificates';
+import type { JwtKeys } from '#access/jwt';
+import type { LimitRows } from '#access/limits';
 import { type FailedTokens, ObservationRing, type RunningFigures, startLiveFigures } from '#admin';
 import { orStartError } from '#base';
 import { startTelemetry, type Telemetry } from '#otel';

@@ -1,4 +1,4 @@
-import type { LimitRows } from '#access';
+import type { LimitRows } from '#access/limits';
 import { orStartError } from '#base';
 import { createMembershipFile, createRedisStore, type Fleet, FleetLog, openFleet } from '#fleet';
 import type { ReplicaControl } from '#replicas/control';

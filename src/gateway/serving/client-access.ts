@@ -1,13 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  createJwtVerifier,
-  JwtClients,
-  type JwtKeys,
-  limitsOf,
-  ROW_KNOWN_MS,
-  type TenantKind,
-  TenantLimits,
-} from '#access';
+import { createJwtVerifier, JwtClients, type JwtKeys } from '#access/jwt';
+import { limitsOf, ROW_KNOWN_MS, type TenantKind, TenantLimits } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
 import { type ApiClient, type ApiClientEntry, ApiClients } from '#proxy';

@@ -1,4 +1,4 @@
-import { allocateClientLimits, type ClientLimitMemory, ClientLimitTable } from '#access';
+import { allocateClientLimits, ClientLimitTable } from '#access/limits';
 import type { Config } from '#config';
 import { allocateEventLoopDelays, clearEventLoopDelay, type EventLoopDelayMemory } from '#otel/metrics';
 import {
@@ -18,7 +18,7 @@ export interface ServingMemory {
   /** Client connections. */
   readonly connections: LimitMemory;
   /** What clients with limits have used of them. */
-  readonly clientLimits: ClientLimitMemory;
+  readonly clientLimits: ReturnType<typeof allocateClientLimits>;
   /** Which replica has which response. */
   readonly storedResponses: SharedArrayBuffer;
   /** What each thread says of its event loop: the main thread, and each worker that has one of its own. */

@@ -1,4 +1,5 @@
-import { ClientLimiter, ClientLimitTable, type JwtKeys } from '#access';
+import type { JwtKeys } from '#access/jwt';
+import { ClientLimiter, ClientLimitTable } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
 import { waitAtMost } from '#otel/base';

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import type { CountedLimits, JwtAnswer, JwtClients } from '#access';
+import type { JwtAnswer, JwtClients } from '#access/jwt';
+import type { CountedLimits } from '#access/limits';
 import type { Fields } from '#wire';
 
 /** A client that the configuration or a token names: what is recorded of it, and what it may use. */

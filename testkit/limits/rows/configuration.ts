@@ -1,7 +1,7 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { readClients } from '#access';
+import { readClients } from '#access/clients';
 import { parseClientsFile, parseConfig } from '#config';
 import { loadSalt } from '#proxy';
 import { parsePassedPath } from '../../../src/config/schema/addresses.ts';

@@ -1,4 +1,5 @@
-import type { JwtKeys, TenantKind } from '#access';
+import type { JwtKeys } from '#access/jwt';
+import type { TenantKind } from '#access/limits';
 import type { PackedRecords, SharedQueueMemory } from '#otel/queue';
 import type { BackgroundResponse } from '#proxy';
 import type { HealthDecision, PoolSnapshot } from '#replicas/terms';

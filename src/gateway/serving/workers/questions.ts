@@ -1,4 +1,4 @@
-import type { TenantKind } from '#access';
+import type { TenantKind } from '#access/limits';
 import { waitAtMost } from '#otel/base';
 import type { JwtAuthority } from '../client-access.ts';
 import type { WorkerQuestion } from './messages.ts';

@@ -1,5 +1,5 @@
 import { url as inspectorUrl } from 'node:inspector';
-import type { JwtKeys } from '#access';
+import type { JwtKeys } from '#access/jwt';
 import type { Telemetry } from '#otel';
 import { waitAtMost } from '#otel/base';
 import type { BackgroundResponse } from '#proxy';

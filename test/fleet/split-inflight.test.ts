@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { idleShareOf, splitInflight } from '../../../src/access/limits/split-inflight.ts';
+import { idleShareOf } from '#access/limits';
+import { splitInflight } from '../../src/fleet/split-inflight.ts';
 
 describe('a limit is divided', () => {
   test.each([

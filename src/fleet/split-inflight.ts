@@ -1,12 +1,9 @@
+import { idleShareOf } from '#access/limits';
+
 /*
  * How gateways divide `max_inflight` of a client. Pure functions: each gateway computes the shares of all from what they
  * told last. The shares of one division never add up to more than the limit.
  */
-
-/** What each of `gatewayCount` gateways may have in flight of a client that none of them has told anything of. */
-export function idleShareOf(limit: number, gatewayCount: number, rank: number): number {
-  return Math.floor(limit / gatewayCount) + (rank < limit % gatewayCount ? 1 : 0);
-}
 
 /**
  * Divides a limit by what the gateways want, in the order of their ranks. Who wants less than its part gets that, and
