@@ -7,36 +7,33 @@ import type { DependencyType, IConfiguration, IForbiddenRuleType } from 'depende
  * of import counts: values, types, re-exports, `import()` of a literal, `import('…').Type`.
  */
 
-/** Node's own modules. `node:process` has a rule of its own. */
-const NODE = 'node:';
-
 /** Door → file, as Node resolves it. */
 const DOORS: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(new URL('package.json', import.meta.url), 'utf8'),
 ).imports;
 
-/** What each room may use besides itself: doors, then packages. Each stands above those; one without a row uses nothing. */
+/** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
-#cli              #access/certificates #access/clients #base #cli/admin-client #cli/arguments #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
+#cli              #access/certificates #access/clients #base #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
 #gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #config #config/secrets #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
 #background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
 #otel             #otel/base #otel/disk #otel/export #otel/ledger #otel/metrics #otel/queue #otel/record #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #config/secrets #config/values #otel/base #otel/queue #otel/record #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
 #proxy            #access/jwt #access/limits #base #config #json #json/bytes #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
-#rollout          #base #cli/admin-client #cli/arguments #cli/terminal #config/secrets #config/values #otel/base #state-dir #verdict zod node:
+#rollout          #base #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/base #state-dir #verdict zod node:
 #fleet            #access/limits #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
 #otel/metrics     #otel/base #otel/encoding #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #otel/span        #otel/base #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #replicas/control #base #config #otel/base #replicas #replicas/drain-state #replicas/shared #replicas/terms #state-dir #verdict undici node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/record #otel/record/registry
-#cli/admin-client #base #cli/arguments #cli/terminal #config/secrets #config/values undici node:
 #records          #otel/disk #otel/encoding #otel/ledger #otel/record #otel/record/registry node:
 #replicas         #replicas/routing #replicas/shared #replicas/terms #wire undici node:
 #otel/ledger      #otel/base #otel/disk #otel/record #otel/record/registry
-#cli/terminal     #cli/arguments #otel/base node:
 #replicas/shared  #replicas/terms #shared-memory node:
 #otel/disk        #otel/base #otel/export #otel/record node:
-#cli/arguments    #base #config #config/secrets node:
+#cli/arguments    #base #cli/admin-client #cli/command node:
+#cli/admin-client #base #cli/command #cli/terminal #config/secrets #config/values undici node:
+#cli/terminal     #cli/command #otel/base node:
 #replicas/terms   #config
 #otel/export      #otel/base #otel/encoding #otel/record @opentelemetry/ node:
 #otel/resource    #otel/base @opentelemetry/ node:
@@ -48,6 +45,7 @@ const TABLE = `
 #access/clients   #access/limits #base #config #otel/base node:
 #access/jwt       #base #config #otel/base jose node:
 #access/limits    #base #config #shared-memory node:
+#cli/command      #config #config/secrets
 #config           #base #config/secrets #config/values yaml zod node:
 #config/secrets   #base node:
 #base,#config/values,#otel/base,#replicas/drain-state,#shared-memory,#simulate,#wire node:
@@ -59,7 +57,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = Object.fromEnt
     .filter((door) => !door.endsWith('*'))
     .map((door) => [
       door,
-      TABLE.match(new RegExp(`^(?:.*,)?${door}(?:,.*)? +(.*)$`, 'm'))?.[1]?.split(/ +/) ?? [],
+      new RegExp(`^(?:.*,)?${door}(?:,.*)? +(.*)$`, 'm').exec(TABLE)?.[1]?.split(' ') ?? [],
     ]),
 );
 
@@ -88,12 +86,7 @@ function toPattern(name: string): string {
   return `node_modules/${escaped(name)}${name.endsWith('/') ? '' : '/'}`;
 }
 
-interface Side {
-  readonly path?: string;
-  readonly pathNot?: string;
-  readonly circular?: boolean;
-  readonly dependencyTypesNot?: DependencyType[];
-}
+type Side = { path?: string; pathNot?: string; circular?: boolean; dependencyTypesNot?: DependencyType[] };
 
 function rule(name: string, from: Side, to: Side, comment: string): IForbiddenRuleType {
   return { name, severity: 'error', comment, from, to };
@@ -102,10 +95,10 @@ function rule(name: string, from: Side, to: Side, comment: string): IForbiddenRu
 function toRules([door, may]: [string, readonly string[]]): readonly IForbiddenRuleType[] {
   const inside = insideOf(door);
   const from = { path: inside, pathNot: PAGE };
-  const names = may.filter((name) => name !== NODE);
+  const names = may.filter((name) => name !== 'node:');
   const listed = {
     pathNot: [inside, ...names.map(toPattern)].join('|'),
-    ...(may.includes(NODE) && { dependencyTypesNot: ['core' as DependencyType] }),
+    ...(may.includes('node:') && { dependencyTypesNot: ['core' as DependencyType] }),
   };
   const byPath = { path: SOURCE, pathNot: inside, dependencyTypesNot: ['aliased-subpath-import' as const] };
   return [

@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { COMMAND_NAMES, COMMANDS, type CommandName } from '#cli/arguments';
+import { COMMANDS, type CommandName } from '#cli/arguments';
 import { COMMAND_GROUPS, type CommandSpec, type OptionSpec } from '../../src/cli/arguments/command-spec.ts';
+import { COMMAND_NAMES } from '../../src/cli/arguments/command-table.ts';
 import { toOptionText, toSentence, toUsage } from '../../src/cli/arguments/help-text.ts';
 import { ADMIN_OPTIONS } from '../../src/cli/arguments/shared-options.ts';
 

@@ -1,19 +1,13 @@
 import { createCertificateReader, findExpiring } from '#access/certificates';
 import { readClients } from '#access/clients';
 import { UnusableSettingError } from '#base';
-import { printJson } from '#cli/admin-client';
-import {
-  COMMANDS,
-  type Invocation,
-  parseOptions,
-  readConfigFile,
-  requireConfigPath,
-  UsageError,
-} from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, readConfigFile, requireConfigPath, UsageError } from '#cli/command';
 import { type Cell, createPaint, toTable } from '#cli/terminal';
 import { type Config, printConfig } from '#config';
 import { readEnvironmentSecrets } from '#config/secrets';
 import type { ConnectionCheck, SecuredConfig } from '#gateway';
+import { printJson } from './print-json.ts';
 import { createLogger } from './serve/log/logger.ts';
 import { toReasonText } from './tables/replica-cells.ts';
 

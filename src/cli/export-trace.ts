@@ -1,14 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { StartError, toFileProblem, UnusableSettingError } from '#base';
-import {
-  COMMANDS,
-  type Invocation,
-  NotRegularError,
-  openRegularFile,
-  parseArguments,
-  UsageError,
-} from '#cli/arguments';
+import { COMMANDS, parseArguments } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, type Paint, toOneLine, toTable } from '#cli/terminal';
 import {
   type CacheSummary,
@@ -18,6 +12,7 @@ import {
   WINDOW,
   writeTrace,
 } from '#records';
+import { NotRegularError, openRegularFile } from './regular-file.ts';
 
 /**
  * `gateway export-trace RECORDS.jsonl …`: converts exported records to a trace for replay tools, and summarizes what

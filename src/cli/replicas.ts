@@ -1,8 +1,12 @@
 import { itemsOf, memberOf } from '#base';
-import { openAdmin, printJson } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions, REPLICA_STATES, UsageError } from '#cli/arguments';
-import { type Column, createPaint, type TableLook, tableWidthOf, toOneLine, toTable } from '#cli/terminal';
+import { openAdmin } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
+import { type Column, createPaint, tableWidthOf, toOneLine, toTable } from '#cli/terminal';
+import { printJson } from './print-json.ts';
 import { NAME_AND_STATE, stateWordOf, toAge, toCell, toNameAndState } from './tables/replica-cells.ts';
+
+const REPLICA_STATES = COMMANDS.replicas.options.state.words;
 
 /** `gateway replicas`: shows the replicas of a running gateway, as a table or JSON. Throws a UsageError. */
 export async function replicas({ args, env, stdout }: Invocation): Promise<number> {
@@ -58,7 +62,11 @@ const COLUMNS: readonly Column[] = [
   { head: 'REASON', rank: 2, least: 14, cut: 'end' },
 ];
 
-function toReplicaTable(shown: readonly unknown[], nowEpochMs: number, look: TableLook): string {
+function toReplicaTable(
+  shown: readonly unknown[],
+  nowEpochMs: number,
+  look: Parameters<typeof toTable>[2],
+): string {
   const rows = shown.map((replica) => [
     ...toNameAndState(replica, nowEpochMs),
     toCell(memberOf(replica, 'inflight')),

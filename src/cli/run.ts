@@ -1,12 +1,6 @@
 import { readVersion, StartError, UnusableSettingError } from '#base';
-import {
-  type Command,
-  type CommandName,
-  type Invocation,
-  isCommandName,
-  normalizeArgs,
-  UsageError,
-} from '#cli/arguments';
+import { type CommandName, isCommandName, normalizeArgs } from '#cli/arguments';
+import { type Command, type Invocation, UsageError } from '#cli/command';
 
 /** Each command is imported when it is called, so that `--version` does not load what serving needs. */
 const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
@@ -19,8 +13,8 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   records: async () => (await import('./operate/records.ts')).records,
   stats: async () => (await import('./operate/stats.ts')).stats,
   gateways: async () => (await import('./operate/gateways.ts')).gateways,
-  drain: async () => (await import('./drain.ts')).drain,
-  undrain: async () => (await import('./undrain.ts')).undrain,
+  drain: async () => (await import('./drains/drain.ts')).drain,
+  undrain: async () => (await import('./drains/undrain.ts')).undrain,
   rollout: async () => (await import('#rollout')).rollout,
   reload: async () => (await import('./operate/reload.ts')).reload,
   forget: async () => (await import('./operate/forget.ts')).forget,
@@ -30,7 +24,7 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   verify: async () => (await import('./verify.ts')).verify,
   help: loadHelp,
   completion: async () => (await import('#cli/arguments')).completion,
-  version: async () => (await import('./about/version.ts')).version,
+  version: async () => (await import('./version.ts')).version,
 };
 
 /** What the scripts of `gateway completion` call. It is not for people, so it is not in the table of commands. */
@@ -43,7 +37,7 @@ const COMPLETE = '__complete';
 export async function run(invocation: Invocation): Promise<number> {
   const [first, ...rest] = invocation.args;
   if (first === COMPLETE) {
-    return await (await import('./about/complete.ts')).complete({ ...invocation, args: rest });
+    return await (await import('#cli/arguments')).complete({ ...invocation, args: rest });
   }
   const isNamed = first !== undefined && !first.startsWith('-');
   const name = isNamed ? first : 'serve';

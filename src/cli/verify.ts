@@ -1,14 +1,9 @@
 import { toFileProblem } from '#base';
-import {
-  COMMANDS,
-  type Invocation,
-  NotRegularError,
-  openRegularFile,
-  parseArguments,
-  UsageError,
-} from '#cli/arguments';
+import { COMMANDS, parseArguments } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { type RecordSource, UnreadableError, verifyRecords } from '#records';
+import { NotRegularError, openRegularFile } from './regular-file.ts';
 import { toReportText } from './tables/verify-text.ts';
 
 /** The exit codes, for CI. */

@@ -1,5 +1,5 @@
 import { StartError } from '#base';
-import { UsageError } from '#cli/arguments';
+import { UsageError } from '#cli/command';
 import type { ReplicaView } from './gateways/replica-view.ts';
 
 /** Which replicas a command line names. */

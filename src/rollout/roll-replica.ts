@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartError } from '#base';
 import { UnreachableError } from '#cli/admin-client';
-import type { Signals } from '#cli/arguments';
+import type { Signals } from '#cli/command';
 import type { Environment } from '#config/secrets';
 import { printDuration } from '#config/values';
 import { type ComparisonEnd, compareReplica } from './compare/compare-replica.ts';

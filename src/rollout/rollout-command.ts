@@ -1,6 +1,7 @@
 import { StartError } from '#base';
 import { type AdminClient, type GatewayOptions, openAdmin } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseArguments, UsageError } from '#cli/arguments';
+import { COMMANDS, parseArguments } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { checkSameGateways, identify } from './gateways/gateway-identity.ts';
 import { RolloutGateways } from './gateways/gateways.ts';

@@ -1,5 +1,5 @@
 import { StartError } from '#base';
-import type { Signals } from '#cli/arguments';
+import type { Signals } from '#cli/command';
 import type { Environment } from '#config/secrets';
 import type { RolloutGateways } from './gateways/gateways.ts';
 import { toMark } from './gateways/rollout-mark.ts';

@@ -1,8 +1,11 @@
 import { resolve } from 'node:path';
-import { findConfigPath, UsageError, VERDICT_MODES } from '#cli/arguments';
+import { COMMANDS } from '#cli/arguments';
+import { findConfigPath, UsageError } from '#cli/command';
 import type { Environment } from '#config/secrets';
 import { parseDuration } from '#config/values';
 import { fillCommand } from './restart/fill-command.ts';
+
+const VERDICT_MODES = COMMANDS.rollout.options.verdict.words;
 
 /** How a rollout is carried out. It is stored with its state. Times are in milliseconds. */
 export interface RolloutSettings {

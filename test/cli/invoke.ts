@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { ByteSource } from '#cli/arguments';
+import type { ByteSource } from '#cli/command';
 import { EventLog } from '#testkit/event-log.ts';
 import { run } from '../../src/cli/run.ts';
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { REPLICA_STATES } from '#cli/arguments';
+import { COMMANDS } from '#cli/arguments';
 import { widthOf } from '#cli/terminal';
 import { REACHABILITY_REASONS, REASON_TEXTS } from '#replicas/terms';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
@@ -138,7 +138,9 @@ describe('gateway replicas', () => {
   it('shows the replicas of some states alone', async () => {
     expect(await namesOf('--state', 'unreachable')).toEqual(['f']);
     expect(await namesOf('--state', 'failing', '--state', 'not-seen-yet')).toEqual(['d', 'h']);
-    const each = await Promise.all(REPLICA_STATES.map((state) => namesOf('--state', state)));
+    const each = await Promise.all(
+      COMMANDS.replicas.options.state.words.map((state) => namesOf('--state', state)),
+    );
     expect(each.flat().toSorted()).toEqual(REPLICAS.replicas.map(({ name }) => name).toSorted());
   });
 

@@ -103,7 +103,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/cli/terminal/',
     'src/cli/tables/',
     'src/cli/check.ts#MAX_NAMED_MODELS',
-    'src/cli/drain.ts#MAX_RETRY_MS',
+    'src/cli/drains/drain.ts#MAX_RETRY_MS',
     'src/gateway/check-connections/',
     'src/replicas/control/checks/',
     'src/simulate/',

@@ -6,14 +6,6 @@
  * Begin with client.ts.
  */
 
-export { type AdminClient, openAdmin, printJson, RefusedError, UnreachableError } from './client.ts';
-export {
-  callDrain,
-  callOrAsk,
-  checkRamp,
-  isOvertaken,
-  printWarnings,
-  toRetryPolicy,
-  toTimeoutMs,
-} from './drain-call.ts';
+export { type AdminClient, openAdmin, RefusedError, UnreachableError } from './client.ts';
+export { callDrain } from './drain-call.ts';
 export { findClientListener, type GatewayOptions } from './find-gateway.ts';

@@ -1,5 +1,5 @@
 import { memberOf, parseJson, StartError } from '#base';
-import { type Invocation, type TextSink, UsageError } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { type AdminToken, allows, type NeededRole, readAdminTokens, TOKEN_VARIABLES } from '#config/secrets';
 import { type Fetch, findGateway, type GatewayAddress, type GatewayOptions } from './find-gateway.ts';
@@ -201,9 +201,4 @@ function toApiError(answer: unknown): { readonly code?: string; readonly message
     ...(typeof code === 'string' ? { code } : {}),
     ...(typeof message === 'string' ? { message } : {}),
   };
-}
-
-/** Prints an answer of the admin API unchanged. */
-export function printJson(stdout: TextSink, answer: unknown): void {
-  stdout.write(`${JSON.stringify(answer, null, 2)}\n`);
 }

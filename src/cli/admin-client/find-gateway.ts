@@ -2,13 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { tryCertificates, UnusableSettingError } from '#base';
-import {
-  findConfigPath,
-  type Invocation,
-  readConfigFile,
-  requireConfigPath,
-  UsageError,
-} from '#cli/arguments';
+import { findConfigPath, type Invocation, readConfigFile, requireConfigPath, UsageError } from '#cli/command';
 import { type ListenAddress, parseBaseUrl, printListenAddress } from '#config/values';
 
 /** Where the admin API of a gateway is, and how it is reached. */

@@ -1,4 +1,4 @@
-import { type Invocation, UsageError } from './command.ts';
+import { type Invocation, UsageError } from '#cli/command';
 import { COMMANDS, SHELLS } from './command-table.ts';
 import { parseOptions } from './options.ts';
 

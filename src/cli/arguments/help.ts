@@ -1,4 +1,4 @@
-import { type Invocation, UsageError } from './command.ts';
+import { type Invocation, UsageError } from '#cli/command';
 import { COMMAND_NAMES, COMMANDS, isCommandName } from './command-table.ts';
 import { toCommandHelp, toOverviewHelp } from './help-text.ts';
 import { parseArguments } from './options.ts';

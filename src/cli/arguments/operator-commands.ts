@@ -8,7 +8,7 @@ const CHANGE = 'Change a running gateway';
 const REPLICA = { name: 'NAME', help: 'the name of a replica', words: 'replica' } as const;
 
 /** The states of replicas, the most urgent first. */
-export const REPLICA_STATES = [
+const REPLICA_STATES = [
   ...['unreachable', 'failing', 'loading', 'not-seen-yet'],
   ...['draining', 'drained', 'removed', 'serving'],
 ] as const;
@@ -19,9 +19,9 @@ const WIDE_OPTION = {
 } as const;
 
 /** What the rows of the live views are sorted by. */
-export const SORT_KEYS = ['inflight', 'errors', 'requests', 'latency', 'name'] as const;
+const SORT_KEYS = ['inflight', 'errors', 'requests', 'latency', 'name'] as const;
 /** What the live view has a row for. */
-export const GROUPINGS = ['replica', 'model', 'tenant'] as const;
+const GROUPINGS = ['replica', 'model', 'tenant'] as const;
 
 /** The commands that call the admin API of a running gateway. */
 export const OPERATOR_COMMANDS = {

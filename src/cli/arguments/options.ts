@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { UsageError } from './command.ts';
+import { UsageError } from '#cli/command';
 import { suggest } from './suggest.ts';
 
 /** Replaces `-config F` and `-config=F`, which the contract requires, by the long form that parseArgs knows. */

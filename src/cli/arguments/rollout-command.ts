@@ -2,7 +2,7 @@ import type { CommandSpec } from './command-spec.ts';
 import { ADMIN_OPTIONS } from './shared-options.ts';
 
 /** What a rollout does when a replica is worse than its peers, or cannot be judged. */
-export const VERDICT_MODES = ['strict', 'warn', 'off'] as const;
+const VERDICT_MODES = ['strict', 'warn', 'off'] as const;
 
 /** `gateway rollout`. */
 export const ROLLOUT_COMMAND = {

@@ -1,5 +1,7 @@
-import { openAdmin, printJson } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { openAdmin } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
+import { printJson } from '../print-json.ts';
 
 /** `gateway forget NAME`: no drain waits any longer for a gateway that has vanished. */
 export async function forget({ args, env, stdout }: Invocation): Promise<number> {

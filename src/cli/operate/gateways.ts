@@ -1,7 +1,9 @@
 import { itemsOf, memberOf } from '#base';
-import { type AdminClient, openAdmin, printJson } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { type AdminClient, openAdmin } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { type Cell, createPaint, type Paint, toTable } from '#cli/terminal';
+import { printJson } from '../print-json.ts';
 import { toCell } from '../tables/replica-cells.ts';
 
 /** `gateway gateways`: shows the gateways that a drain waits for, as a table or JSON. */

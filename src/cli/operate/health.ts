@@ -1,5 +1,6 @@
 import { findClientListener } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 
 const TIMEOUT_MS = 5_000;

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base';
 import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions, type TextSink, UsageError } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, type TextSink, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf } from '#cli/terminal';
 import { parseDuration } from '#config/values';
 import { createRecordTable } from '../tables/record-table.ts';

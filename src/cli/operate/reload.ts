@@ -1,7 +1,9 @@
 import { itemsOf, memberOf } from '#base';
-import { openAdmin, printJson, RefusedError } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { openAdmin, RefusedError } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
+import { printJson } from '../print-json.ts';
 
 /**
  * `gateway reload`: makes a running gateway read its configuration again, and prints what has changed. Returns 2 if the

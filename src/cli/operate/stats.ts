@@ -1,7 +1,9 @@
 import { memberOf } from '#base';
-import { openAdmin, printJson } from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { openAdmin } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { createPaint, type Paint, toTable } from '#cli/terminal';
+import { printJson } from '../print-json.ts';
 
 /** `gateway stats`: shows the export counters of a running gateway, as a table or JSON. */
 export async function stats({ args, env, stdout }: Invocation): Promise<number> {

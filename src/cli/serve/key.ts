@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
-import { COMMANDS, type Invocation, parseOptions, UsageError } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import { createClientEntry } from '#config';
 
 const KEY_BYTES = 32;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { readVersion } from '#base';
-import { COMMANDS, type Invocation, parseOptions, readConfigFile, requireConfigPath } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, readConfigFile, requireConfigPath } from '#cli/command';
 import type { Config } from '#config';
 import {
   type AdminToken,

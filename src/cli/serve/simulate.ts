@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { StartError } from '#base';
-import { COMMANDS, type Invocation, parseOptions, UsageError } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import {
   createSimulatedReplica,
   DEFAULT_SETTINGS,

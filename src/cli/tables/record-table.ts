@@ -1,11 +1,12 @@
 import { memberOf } from '#base';
-import { createGrowingTable, type GrowingColumn, type Paint, type Style } from '#cli/terminal';
+import { type Column, createGrowingTable, type Paint, type Style } from '#cli/terminal';
 
 /** Formats records of the admin API as the next lines of a table of this width; null: as wide as they need. */
 export type RecordTable = (records: readonly unknown[], width: number | null) => string;
 
 /** A column with its cell for a record. */
-interface RecordColumn extends GrowingColumn {
+interface RecordColumn extends Column {
+  readonly usual: number;
   readonly toText: (record: unknown) => string;
 }
 

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { Invocation, TextSink } from '#cli/arguments';
+import type { Invocation, TextSink } from '#cli/command';
 
 /** How a text is emphasized. */
 export type Style = 'red' | 'yellow' | 'green' | 'dim' | 'bold';
@@ -8,7 +8,7 @@ export type Style = 'red' | 'yellow' | 'green' | 'dim' | 'bold';
 export type Paint = (text: string, style: Style | null) => string;
 
 /** Leaves every text as it is. */
-export const WITHOUT_PAINT: Paint = (text) => text;
+const WITHOUT_PAINT: Paint = (text) => text;
 
 /**
  * Returns the paint for this output: colours on a terminal, unless NO_COLOR is set and not empty (no-color.org) or the

@@ -1,8 +1,8 @@
-import type { TextSink } from '#cli/arguments';
+import type { TextSink } from '#cli/command';
 import { withoutControls } from '#otel/base';
 import { fitColumns, GAP } from './fit-columns.ts';
-import { sizeOf } from './full-screen.ts';
 import type { Paint, Style } from './paint.ts';
+import { sizeOf } from './terminal-size.ts';
 import { type Cut, shorten, widthOf } from './text-width.ts';
 
 /** A cell of a table: its text, and how it is emphasized. */
@@ -22,7 +22,7 @@ export interface Column {
 }
 
 /** How a table looks. */
-export interface TableLook {
+interface TableLook {
   readonly paint: Paint;
   /** How many columns of a terminal it must fit into. Null: it shows everything, however wide that is. */
   readonly width?: number | null;
@@ -57,11 +57,6 @@ export function toTable(
     .join('');
 }
 
-/** A column of a table that grows: its usual width, as long as no longer text has come. */
-export interface GrowingColumn extends Column {
-  readonly usual: number;
-}
-
 /** A row of a table that grows. All of it is emphasized. */
 interface GrowingRow {
   readonly texts: readonly string[];
@@ -71,10 +66,11 @@ interface GrowingRow {
 /**
  * Creates a table that is written piece by piece: the function formats the next rows of it in this width; null: as wide
  * as they need. Columns are aligned within each call; a column needs more room, and never less, as longer texts come.
+ * `usual`: the width of a column as long as no longer text has come.
  * A line of heads is above the first row, and above the next one when other columns are left out.
  */
 export function createGrowingTable(
-  columns: readonly GrowingColumn[],
+  columns: readonly (Column & { readonly usual: number })[],
   paint: Paint,
 ): (rows: readonly GrowingRow[], width: number | null) => string {
   const heads = columns.map(({ head }) => head);

@@ -6,14 +6,21 @@
 
 export { copyBytes, GrowingBytes } from './growing-bytes.ts';
 
-/** The bytes around and between values. */
+/** `"` begins and ends a string. */
 export const QUOTE = 0x22;
+/** `,` parts members and elements. */
 export const COMMA = 0x2c;
+/** `:` parts a key from its value. */
 export const COLON = 0x3a;
+/** `[` begins a list. */
 export const OPEN_BRACKET = 0x5b;
+/** `\` begins an escape. */
 export const BACKSLASH = 0x5c;
+/** `]` ends a list. */
 export const CLOSE_BRACKET = 0x5d;
+/** `{` begins an object. */
 export const OPEN_BRACE = 0x7b;
+/** `}` ends an object. */
 export const CLOSE_BRACE = 0x7d;
 
 /** The same bytes as a DataView, which reads several at a time. */

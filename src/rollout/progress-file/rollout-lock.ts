@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { StartError } from '#base';
-import type { Invocation } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { lockState, StateInUseError } from '#state-dir';
 
 /**

@@ -2,7 +2,8 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { parseJson, StartError } from '#base';
-import { UsageError, VERDICT_MODES } from '#cli/arguments';
+import { COMMANDS } from '#cli/arguments';
+import { UsageError } from '#cli/command';
 import type { Environment } from '#config/secrets';
 import { isErrno, readRegularFile, writeDurably } from '#otel/base';
 
@@ -27,7 +28,7 @@ const settings = z.strictObject({
   isWatched: z.boolean(),
   isProbed: z.boolean(),
   maxUnavailable: z.int().min(1),
-  verdict: z.enum(VERDICT_MODES),
+  verdict: z.enum(COMMANDS.rollout.options.verdict.words),
   rampMs: z.int().min(0),
   drainMs: z.int().min(0),
   restartMs: z.int().min(0),

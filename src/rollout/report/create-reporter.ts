@@ -1,4 +1,4 @@
-import type { Invocation } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { createDisplay } from './display.ts';
 import type { LineReader, Phase, Reporter } from './reporter.ts';
 

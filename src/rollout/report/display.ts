@@ -1,5 +1,5 @@
-import type { Invocation } from '#cli/arguments';
-import { createPaint, sizeOf, WITHOUT_PAINT } from '#cli/terminal';
+import type { Invocation } from '#cli/command';
+import { createPaint, sizeOf } from '#cli/terminal';
 import { toFrame, wrapText } from './frame.ts';
 import type { LineReader, Phase, Reporter } from './reporter.ts';
 
@@ -49,7 +49,7 @@ export function createDisplay(
     const end = question === null ? '\n' : '';
     stdout.write(`${upBy(up)}${CLEAR_BELOW}${above}${lines.join('\n')}${end}`);
     // The cursor is at the end of a question, and below the last line otherwise.
-    const plain = [...toFrame(rows, size, WITHOUT_PAINT), ...asked];
+    const plain = [...toFrame(rows, size), ...asked];
     shown = plain.slice(0, plain.length - (question === null ? 0 : 1)).map(({ length }) => length);
   };
   const timer = setInterval(draw, REDRAW_MS);

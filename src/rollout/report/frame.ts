@@ -40,7 +40,7 @@ const CLOCK_WIDTH = 5;
 export function toFrame(
   rows: readonly Row[],
   { columns, height }: FrameSize,
-  paint: Paint,
+  paint: Paint = (text) => text,
 ): readonly string[] {
   const room = Math.max(10, columns - 1);
   const longest = Math.max(0, ...rows.map(({ name }) => name.length));

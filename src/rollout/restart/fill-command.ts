@@ -1,4 +1,4 @@
-import { UsageError } from '#cli/arguments';
+import { UsageError } from '#cli/command';
 import { type FoundPlaceholder, findPlaceholders, type Place } from './find-placeholders.ts';
 
 /** What a command may know of a replica. */

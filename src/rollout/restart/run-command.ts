@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Signals } from '#cli/arguments';
+import type { Signals } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import type { Environment } from '#config/secrets';
 import type { ReplicaView } from '../gateways/replica-view.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { StartError } from '#base';
-import { type Invocation, UsageError } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
 import { simulate } from '../../../src/cli/serve/simulate.ts';
 
 function invoke(args: readonly string[]): { invocation: Invocation; stdout: PassThrough; stop: () => void } {

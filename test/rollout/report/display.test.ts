@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Invocation } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { EventLog } from '#testkit/event-log.ts';
 import { createDisplay } from '../../../src/rollout/report/display.ts';
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { WITHOUT_PAINT } from '#cli/terminal';
 import { type Row, toFrame } from '../../../src/rollout/report/frame.ts';
 
 const DONE: Row = {
@@ -12,8 +11,7 @@ const LIVE: Row = {
 };
 const WAITING: Row = { name: 'vllm-2', phase: 'waiting', seconds: null, text: 'waits' };
 
-const frame = (rows: readonly Row[], columns: number, height = 24) =>
-  toFrame(rows, { columns, height }, WITHOUT_PAINT);
+const frame = (rows: readonly Row[], columns: number, height = 24) => toFrame(rows, { columns, height });
 
 describe('the frame of a rollout', () => {
   test('has a line for each replica, with its time before its text', () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '#cli/arguments';
+import { UsageError } from '#cli/command';
 import {
   fillCommand,
   findUnfitFact,

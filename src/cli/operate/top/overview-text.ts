@@ -1,15 +1,5 @@
 import { memberOf } from '#base';
-import {
-  type Cell,
-  type Column,
-  type Style,
-  shorten,
-  type TableLook,
-  toOneLine,
-  toTable,
-  WITHOUT_PAINT,
-  widthOf,
-} from '#cli/terminal';
+import { type Cell, type Column, type Style, shorten, toOneLine, toTable, widthOf } from '#cli/terminal';
 import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
 import { rowsOf, sortKeyOf, type TopView } from './view.ts';
 
@@ -21,6 +11,8 @@ const LEAST_ALARM_ERRORS = 3;
 const WARNING_CLIENT_SHARE = 0.1;
 const LEAST_CLIENT_ERRORS = 3;
 
+type TableLook = Parameters<typeof toTable>[2];
+
 const BY_REPLICA: TopView = { by: 'replica', sort: 'inflight' };
 
 /** Formats an overview of the admin API. `gateway` is shown as its source. */
@@ -28,7 +20,7 @@ export function toOverviewText(
   overview: unknown,
   gateway: string,
   view: TopView = BY_REPLICA,
-  look: TableLook = { paint: WITHOUT_PAINT },
+  look: TableLook = { paint: (text) => text },
 ): string {
   const time = String(memberOf(overview, 'time'));
   const nowEpochMs = Date.parse(time);

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminClient, openAdmin, printJson, UnreachableError } from '#cli/admin-client';
-import { COMMANDS, GROUPINGS, type Invocation, parseOptions, SORT_KEYS, UsageError } from '#cli/arguments';
-import { createPaint, enterFullScreen, readKeys, tableWidthOf } from '#cli/terminal';
+import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
+import { createPaint, tableWidthOf } from '#cli/terminal';
 import { parseDuration } from '#config/values';
+import { printJson } from '../../print-json.ts';
+import { enterFullScreen, readKeys } from './full-screen.ts';
 import { toOverviewText } from './overview-text.ts';
-import { changeView, type TopView, toView } from './view.ts';
+import { changeView, GROUPINGS, SORT_KEYS, type TopView, toView } from './view.ts';
 
 /** Excludes all records: `top` shows none. */
 const OVERVIEW = '/admin/overview?after=999999999999999';

@@ -1,6 +1,11 @@
 import { itemsOf, memberOf } from '#base';
-import { GROUPINGS, SORT_KEYS } from '#cli/arguments';
+import { COMMANDS } from '#cli/arguments';
 import { stateWordOf } from '../../tables/replica-cells.ts';
+
+/** What there can be a row for. */
+export const GROUPINGS = COMMANDS.top.options.by.words;
+/** What rows can be sorted by. */
+export const SORT_KEYS = COMMANDS.top.options.sort.words;
 
 type SortKey = (typeof SORT_KEYS)[number];
 type Grouping = (typeof GROUPINGS)[number];

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { TextSink } from '#cli/arguments';
+import type { TextSink } from '#cli/command';
 import type { LineFormat } from './text-line.ts';
 
 /** How much of the log may wait for the reader of a pipe: some minutes of lines, and little memory. */

@@ -1,6 +1,6 @@
 import pino from 'pino';
-import type { Invocation, TextSink } from '#cli/arguments';
-import { createPaint, WITHOUT_PAINT } from '#cli/terminal';
+import type { Invocation, TextSink } from '#cli/command';
+import { createPaint } from '#cli/terminal';
 import type { Config } from '#config';
 import { toLoggableError } from './loggable-error.ts';
 import { createTextFormat } from './text-line.ts';
@@ -30,7 +30,7 @@ export function createLogger(
 
 function toTextDestination(output: TextSink, env: Invocation['env']): pino.DestinationStream {
   // Its own lines go to standard error as well, which may be a file: they have no colours.
-  output.formatOwnLines?.(createTextFormat(WITHOUT_PAINT));
+  output.formatOwnLines?.(createTextFormat());
   const toText = createTextFormat(createPaint(output, env));
   return { write: (line) => void output.write(toText(line)) };
 }

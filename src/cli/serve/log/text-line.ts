@@ -7,7 +7,7 @@ export type LineFormat = (jsonLine: string) => string;
  * Formats lines for people: the time in UTC, the level, the message, the fields as `key=value`. An error has lines of its
  * own below. It starts from the JSON, so that both forms say the same.
  */
-export function createTextFormat(paint: Paint): LineFormat {
+export function createTextFormat(paint: Paint = (text) => text): LineFormat {
   return (jsonLine) => {
     const { time, level, msg, err, ...fields } = JSON.parse(jsonLine) as Record<string, unknown>;
     const error = toErrorLines(err, '');

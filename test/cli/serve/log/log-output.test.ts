@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { WITHOUT_PAINT } from '#cli/terminal';
 import { LogOutput, type LogTarget, toLogTarget } from '../../../../src/cli/serve/log/log-output.ts';
 import { createTextFormat } from '../../../../src/cli/serve/log/text-line.ts';
 
@@ -51,7 +50,7 @@ test('what it says of itself has the format of the log, here and on standard err
   const target = new ScriptedTarget();
   const told: string[] = [];
   const output = new LogOutput(target, (line) => told.push(line));
-  output.formatOwnLines(createTextFormat(WITHOUT_PAINT));
+  output.formatOwnLines(createTextFormat());
   target.room.push(0);
   output.write('one\n');
   output.write('two\n');

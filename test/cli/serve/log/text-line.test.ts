@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { WITHOUT_PAINT } from '#cli/terminal';
 import { createTextFormat } from '../../../../src/cli/serve/log/text-line.ts';
 
-const toText = createTextFormat(WITHOUT_PAINT);
+const toText = createTextFormat();
 const HEAD = { level: 'error', time: '2026-01-01T12:00:00.000Z' };
 const format = (fields: object) => toText(`${JSON.stringify({ ...HEAD, ...fields })}\n`);
 

@@ -1,5 +1,5 @@
-import type { TextSink } from '#cli/arguments';
-import { sizeOf } from './full-screen.ts';
+import type { TextSink } from '#cli/command';
+import { sizeOf } from '#cli/terminal';
 
 /** A line of progress that is updated in place. */
 export interface ProgressLine {

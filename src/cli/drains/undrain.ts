@@ -1,22 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { memberOf } from '#base';
-import {
-  type AdminClient,
-  callDrain,
-  checkRamp,
-  isOvertaken,
-  openAdmin,
-  printJson,
-  printWarnings,
-  RefusedError,
-  toRetryPolicy,
-  toTimeoutMs,
-  UnreachableError,
-} from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
-import { createProgressLine } from '#cli/terminal';
+import { type AdminClient, callDrain, openAdmin, RefusedError, UnreachableError } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 import { printDuration } from '#config/values';
-import { toReasonText } from './tables/replica-cells.ts';
+import { printJson } from '../print-json.ts';
+import { toReasonText } from '../tables/replica-cells.ts';
+import { checkRamp, isOvertaken, printWarnings, toRetryPolicy, toTimeoutMs } from './drain-options.ts';
+import { createProgressLine } from './progress-line.ts';
 
 const DEFAULT_TIMEOUT = '2m';
 const POLL_INTERVAL_MS = 500;

@@ -2,8 +2,8 @@ import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
-import { invoke, start } from './invoke.ts';
-import { REPLICA, type ScriptedAnswer, startAdmin, TOKEN } from './scripted-admin.ts';
+import { invoke, start } from '../invoke.ts';
+import { REPLICA, type ScriptedAnswer, startAdmin, TOKEN } from '../scripted-admin.ts';
 
 const TERMINAL = { columns: 60, rows: 24 };
 

@@ -1,6 +1,7 @@
 import { arch, platform } from 'node:os';
 import { readVersion } from '#base';
-import { COMMANDS, type Invocation, parseOptions } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import type { Invocation } from '#cli/command';
 
 /** `gateway version`: prints the version, that of Node and the platform, as text or JSON. */
 export async function version({ args, stdout, nodeVersion }: Invocation): Promise<number> {

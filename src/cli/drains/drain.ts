@@ -1,19 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base';
-import {
-  type AdminClient,
-  callDrain,
-  callOrAsk,
-  isOvertaken,
-  openAdmin,
-  printJson,
-  printWarnings,
-  toRetryPolicy,
-  toTimeoutMs,
-  UnreachableError,
-} from '#cli/admin-client';
-import { COMMANDS, type Invocation, parseOptions, UsageError } from '#cli/arguments';
-import { createProgressLine, toOneLine } from '#cli/terminal';
+import { type AdminClient, callDrain, openAdmin, UnreachableError } from '#cli/admin-client';
+import { COMMANDS, parseOptions } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
+import { toOneLine } from '#cli/terminal';
+import { printJson } from '../print-json.ts';
+import { callOrAsk, isOvertaken, printWarnings, toRetryPolicy, toTimeoutMs } from './drain-options.ts';
+import { createProgressLine } from './progress-line.ts';
 
 const DEFAULT_TIMEOUT = '10m';
 

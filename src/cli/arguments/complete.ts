@@ -1,14 +1,8 @@
 import { itemsOf, memberOf } from '#base';
-import {
-  COMMAND_NAMES,
-  COMMANDS,
-  type CommandSpec,
-  type Invocation,
-  isCommandName,
-  normalizeArgs,
-  type OptionSpec,
-  type Words,
-} from '#cli/arguments';
+import type { Invocation } from '#cli/command';
+import type { CommandSpec, OptionSpec, Words } from './command-spec.ts';
+import { COMMAND_NAMES, COMMANDS, isCommandName } from './command-table.ts';
+import { normalizeArgs } from './options.ts';
 
 /** A word that a shell offers. */
 interface Candidate {

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { ByteSource, TextSink } from '#cli/arguments';
-import { widthOf } from './text-width.ts';
+import type { ByteSource, TextSink } from '#cli/command';
+import { sizeOf, widthOf } from '#cli/terminal';
 
 /** The whole screen of a terminal. Disposing it restores what was there before. */
 export interface FullScreen extends Disposable {
@@ -29,11 +29,6 @@ export function enterFullScreen(terminal: TextSink): FullScreen {
       terminal.write(LEAVE);
     },
   };
-}
-
-/** The size of a terminal in characters. One that does not know its own, such as a serial console, says 0. */
-export function sizeOf({ columns, rows }: TextSink): { readonly columns: number; readonly rows: number } {
-  return { columns: columns || 80, rows: rows || 24 };
 }
 
 /** What a colour sequence begins and ends with, and the one that ends all colours. */

@@ -1,4 +1,14 @@
+/*
+ * What every command gets: its arguments, the environment with the configuration file, where it reads and writes, and the
+ * signals of the process.
+ *
+ * It never knows which commands there are.
+ */
+
 import type { Environment } from '#config/secrets';
+
+export { findConfigPath, readConfigFile, requireConfigPath } from './config-file.ts';
+export { UsageError } from './usage-error.ts';
 
 /** Where a command writes: standard output, standard error, or a test's substitute. */
 export interface TextSink {
@@ -56,11 +66,3 @@ export interface Invocation {
 
 /** A sub-command. Returns the exit code; throws a UsageError, ConfigError or StartError. */
 export type Command = (invocation: Invocation) => Promise<number>;
-
-/** The command line is wrong: exit code 2. `message` is one line. */
-export class UsageError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'UsageError';
-  }
-}
