@@ -7,13 +7,13 @@ const BOUNDS = {
   /** Files imported from outside, beyond one for each room. */
   moreDoors: 5,
   /** The most names that a door exports; 12. */
-  exports: 40,
+  exports: 33,
   /** Imports by tests, lab and test kit that pass by a door; 0. */
   reachingInside: 180,
   /** Lines of src/ and otel/; 52,000. */
   lines: 61_500,
   /** Lines of layers.config.ts; 150. */
-  layerLines: 160,
+  layerLines: 150,
 } as const;
 
 const values = startProgram(
