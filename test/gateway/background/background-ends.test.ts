@@ -3,10 +3,22 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { answerJson, type ReplicaExchange, type Script } from '#testkit/fake-replica.ts';
-import { ADMIN_TOKEN } from '#testkit/start-gateway.ts';
-import { invoke } from '../../cli/invoke.ts';
-import { begin, drain, look, RUNNING, SAFE, startBackground, UNKNOWN, until } from './start-background.ts';
+import { createAuthority } from '#testkit/certificates.ts';
+import { createResponseStore } from '#testkit/engines/response-store.ts';
+import { answerJson, type ReplicaExchange, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
+import { start } from '../../cli/invoke.ts';
+import {
+  begin,
+  drain,
+  look,
+  RUNNING,
+  SAFE,
+  startBackground,
+  TIMEOUT_MS,
+  UNKNOWN,
+  until,
+} from './start-background.ts';
 
 const RESPONSES = '/v1/responses';
 
@@ -109,6 +121,35 @@ describe('a response in the background', () => {
     expect(asked[0]?.method).toBe('GET');
   });
 
+  test('is asked for over TLS with the certificate of the replica, and waits when the certificate is wrong', async () => {
+    await using authority = await createAuthority();
+    const [server, own] = await Promise.all([authority.issue('replica'), authority.issue('gateway')]);
+    await using strangers = await createAuthority();
+    const store = createResponseStore();
+    const tls = { ...server, requestCert: true, rejectUnauthorized: true, ca: authority.ca.cert };
+    await using replica = await startFakeReplica({ name: 'a', script: store.script, tls });
+    replica.answerProbes(store.probeScript);
+    const toTls = (ca: string) => ({ ca, cert: own.certPath, key: own.keyPath });
+    const configOf = (ca: string) => ({ replicas: [{ name: 'a', url: replica.url, tls: toTls(ca) }] });
+    await using gateway = await startGateway({
+      ...configOf(authority.ca.certPath),
+      config: { endpoints: ['responses'] },
+    });
+    const id = await begin(gateway);
+    await drain(gateway);
+    expect(await look(gateway)).toEqual(RUNNING);
+    await expect.poll(() => store.pollsOf(id), { timeout: TIMEOUT_MS }).toBeGreaterThan(0);
+    // From now on the gateway does not trust the replica.
+    gateway.writeConfig(configOf(strangers.ca.certPath));
+    expect((await gateway.reload()).status).toBe(200);
+    store.set(id, 'completed');
+    await until(gateway, UNKNOWN);
+    gateway.writeConfig(configOf(authority.ca.certPath));
+    expect((await gateway.reload()).status).toBe(200);
+    await until(gateway, SAFE);
+    expect(await gateway.nextRecord()).toMatchObject({ response_id: id, background_end: 'ended' });
+  });
+
   test('stays with a replica that is removed, until it has ended', async () => {
     const { gateway, replica, store } = await startBackground({}, {});
     const id = await begin(gateway);
@@ -137,10 +178,10 @@ describe('a response in the background', () => {
     const id = await begin(gateway);
     const env = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
     const args = ['drain', 'a', '--wait', '--force', '--admin', gateway.adminUrl];
-    const draining = invoke(args, env);
-    await until(gateway, RUNNING);
+    const draining = start(args, env);
+    await draining.untilWritten('1 in the background');
     store.set(id, 'completed');
-    const { exitCode, stdout } = await draining;
+    const { exitCode, stdout } = await draining.ended;
     expect(stdout).toMatch(/^a is drained: 1 in the background\n(?:a: .*\n)*a is safe to stop\n$/);
     expect(exitCode).toBe(0);
     expect(await look(gateway)).toEqual(SAFE);

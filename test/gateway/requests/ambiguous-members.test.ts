@@ -205,3 +205,30 @@ describe('without keys', () => {
     await expectRefusal(await gateway.post(CHAT, `{"model":"small","Model":"b",${MESSAGES}}`), 'model', CHAT);
   });
 });
+
+test('bodies that wait for the thread are judged each by its own names, whatever else is read meanwhile', async () => {
+  await using replica = await startFakeReplica();
+  await using gateway = await startGateway({
+    replicas: [{ name: 'a', url: replica.url, models: ['m', 'b'], engine: 'vllm' }],
+    config: { clients: CLIENTS },
+  });
+  const long = `"messages":[{"role":"user","content":"${LONG}"}]`;
+  const kinds = [
+    [`{"model":"m",${long}}`, 200],
+    [`{"model":"m",${long},"Model":"b"}`, 400],
+    [`{"model":"m",${MESSAGES}}`, 200],
+    [`{"Model":"b","model":"m",${MESSAGES}}`, 400],
+    [`{"model":"m",${long},"messages":[]}`, 400],
+  ] as const;
+  const sent = Array.from({ length: 60 }, async (_, index) => {
+    const [body, status] = kinds[index % kinds.length] ?? ['', 0];
+    const response = await gateway.post(CHAT, body, withKey('narrow'));
+    await response.text();
+    return [response.status, status];
+  });
+  for (const [status, expected] of await Promise.all(sent)) expect(status).toBe(expected);
+  const records = await gateway.waitForRecords(60);
+  const refused = records.filter(({ error_type }) => error_type === 'ambiguous_member');
+  expect([records.length, refused.length]).toEqual([60, 36]);
+  expect(refused.every(({ replica: name }) => name === undefined)).toBe(true);
+});
