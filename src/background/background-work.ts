@@ -315,10 +315,16 @@ export class BackgroundWork {
 
   #count(server: Server): void {
     const { follows, unfollowed } = server;
+    const { counts, limitMs } = this.#collaborators;
+    const limit = limitMs();
     let running = 0;
-    for (const { isKnown } of follows) if (isKnown) running += 1;
+    let untilMs = unfollowed.lastMs ?? 0;
+    for (const { isKnown, begunMs } of follows) {
+      if (isKnown) running += 1;
+      untilMs = Math.max(untilMs, begunMs + limit);
+    }
     const unknown = follows.size - running + unfollowed.count;
-    this.#collaborators.counts.set(server, { running, unknown });
+    counts.set(server, { running, unknown }, untilMs);
   }
 
   /** Sets the counts of a server, and when it is looked at next. */

@@ -35,6 +35,11 @@ export class Unfollowed {
     return this.#parts[0]?.untilMs ?? null;
   }
 
+  /** When the last of them cease to count; null: there are none. */
+  get lastMs(): number | null {
+    return this.#parts.at(-1)?.untilMs ?? null;
+  }
+
   /** Removes those that are over the limit. Returns how many. */
   expire(nowMs: number): number {
     const before = this.count;

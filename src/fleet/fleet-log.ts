@@ -1,4 +1,5 @@
 import type { FleetState } from './rules/fleet-state.ts';
+import type { LeftWork } from './rules/left-work.ts';
 import type { GatewayStatus } from './rules/liveness.ts';
 
 /** Where changes of the fleet are logged. A pino logger fits. */
@@ -73,7 +74,34 @@ export class FleetLog {
     }
   }
 
+  /** Logs whose responses in the background nobody follows any more, and which of them are followed again, or over. */
+  left({ left: before }: Pick<FleetState, 'left'>, { left: after }: Pick<FleetState, 'left'>): void {
+    for (const [home, work] of after) {
+      const known = before.get(home);
+      if (known === work) continue;
+      if (work.counts.size > 0) {
+        this.#log.info(
+          toFields(work),
+          'a gateway has stopped with responses in the background: drains wait for them',
+        );
+      } else if (known !== undefined && known.counts.size > 0) {
+        this.#log.info(toFields(known), 'a gateway goes on with its responses in the background');
+      }
+    }
+    for (const [home, work] of before) {
+      if (after.has(home) || work.counts.size === 0) continue;
+      this.#log.warn(
+        toFields(work),
+        'responses in the background of a gateway that has stopped are older than limits.background: the replicas may still go on with them',
+      );
+    }
+  }
+
   notStored(replica: string, error: unknown): void {
     this.#log.error({ err: error, replica }, 'a drain state of the fleet could not be stored; trying again');
   }
+}
+
+function toFields({ name, counts }: LeftWork): object {
+  return { gateway: name, responses: counts.values().reduce((sum, count) => sum + count, 0) };
 }

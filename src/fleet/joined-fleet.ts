@@ -38,6 +38,8 @@ export interface FleetCollaborators extends MembershipCollaborators {
   readonly inflight: () => ReadonlyMap<string, number>;
   /** What replicas go on with after their answers to it, by name, without zeros. */
   readonly background: () => ReadonlyMap<string, BackgroundCount>;
+  /** When all of that is older than `limits.background`: monotonic milliseconds. */
+  readonly backgroundUntilMs: () => number;
   readonly clientLimits: ClientLimitsPort & InflightPort;
 }
 
@@ -164,12 +166,18 @@ export class Fleet {
     await this.#syncLoop?.stop();
     const { store, log } = this.#collaborators;
     const { readAtMs, id } = this.#membership.state;
+    const background = this.#collaborators.background();
     try {
       if (readAtMs === null || performance.now() - readAtMs > HEARTBEAT_VALID_MS) return;
       // Write the file first: other gateways stop waiting for this one when they read that it is gone.
       await this.#membership.persist({ isKnown: false });
-      this.#membership.handle({ kind: 'removed', ids: [id] });
-      await store.writeFinal(toSnapshot(this.#membership.state));
+      this.#membership.handle({
+        kind: 'leaving',
+        version: newLogicalTimestamp(id),
+        background,
+        restMs: Math.max(0, this.#collaborators.backgroundUntilMs() - performance.now()),
+      });
+      await store.writeFinal(toSnapshot(this.#membership.state, performance.now()));
     } catch (error) {
       log.unreachable(toReason(error));
     } finally {
@@ -229,7 +237,7 @@ export class Fleet {
       const { state } = membership;
       const { revision, publishedRevision } = state;
       const isDue = publishedRevision !== revision || syncStartedAtMs - this.#publishedAtMs >= REPUBLISH_MS;
-      const snapshot = isDue ? toSnapshot(state) : null;
+      const snapshot = isDue ? toSnapshot(state, performance.now()) : null;
       const removedIds = [...read.revisions.keys()].filter((id) => state.removed.includes(id));
       await store.write({ heartbeat, snapshot, removedIds });
       if (isDue) this.#publishedAtMs = syncStartedAtMs;

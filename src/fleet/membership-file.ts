@@ -8,6 +8,8 @@ const FILE_NAME = 'fleet.json';
 export interface StoredMembership {
   /** The id of the last process; null if there was none. */
   readonly id: string | null;
+  /** A logical timestamp for all processes in the same state_dir; null before the first one that has it. */
+  readonly home: string | null;
   /** Whether other gateways may know that process and wait for it. */
   readonly isKnown: boolean;
   /** The names of the other gateways, by id. */
@@ -24,7 +26,7 @@ export interface MembershipFile {
   write(membership: StoredMembership): Promise<void>;
 }
 
-const NOTHING: StoredMembership = { id: null, isKnown: false, members: new Map(), removed: [] };
+const NOTHING: StoredMembership = { id: null, home: null, isKnown: false, members: new Map(), removed: [] };
 
 /**
  * Gives access to the file, which the first write creates. If the file is damaged, the gateway learns the lost members
@@ -54,7 +56,7 @@ export function parseMembership(text: string): Parsed<StoredMembership> | null {
     return null;
   }
   if (!isObject(stored) || stored.version !== 1 || !isObject(stored.members)) return null;
-  const { id, isKnown } = stored;
+  const { id, home = null, isKnown } = stored;
   if (!isLogicalTimestamp(id) || typeof isKnown !== 'boolean' || !Array.isArray(stored.removed)) return null;
   const named = Object.entries(stored.members);
   const members = new Map(named.filter(isMember));
@@ -63,7 +65,9 @@ export function parseMembership(text: string): Parsed<StoredMembership> | null {
     ...named.filter((entry) => !isMember(entry)).map(([member]) => member),
     ...stored.removed.filter((each) => !isLogicalTimestamp(each)).map(toName),
   ];
-  return { value: { id, isKnown, members, removed }, unreadable };
+  const isHome = isLogicalTimestamp(home);
+  if (home !== null && !isHome) unreadable.push(toName(home));
+  return { value: { id, home: isHome ? home : null, isKnown, members, removed }, unreadable };
 }
 
 /** Not by String(), which throws for an object whose `toString` is no function. */

@@ -26,10 +26,12 @@ export async function openMembership(
   const { drains, file } = collaborators;
   const last = await file.read();
   const id = newLogicalTimestamp(last.id ?? '');
+  const home = last.home ?? id;
   const removed = last.id === null ? last.removed : [...last.removed, last.id].sort();
-  const stored = { ...last, id, removed };
+  const stored = { ...last, id, home, removed };
   await file.write(stored);
-  const state = createFleetState({ id, name, members: last.members, removed, drains: new Map(drains.all) });
+  const { members } = last;
+  const state = createFleetState({ id, name, home, members, removed, drains: new Map(drains.all) });
   return new Membership(state, stored, collaborators);
 }
 
@@ -80,6 +82,7 @@ export class Membership {
       else void this.#apply(effect);
     }
     if (event.kind === 'read') this.#collaborators.log.merged(before, state);
+    if (event.kind !== 'leaving') this.#collaborators.log.left(before, state);
     if (state.undrainedAtMs !== before.undrainedAtMs) this.#tickWhenHeartbeatsExpire();
     for (const check of [...this.#waiters]) check();
   }

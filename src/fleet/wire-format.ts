@@ -26,6 +26,21 @@ export interface Snapshot {
   readonly removed: readonly string[];
   /** The latest known drain state by replica name, whether the gateway has applied it or not. */
   readonly drains: ReadonlyMap<string, DrainState>;
+  /** A logical timestamp that each process in the gateway's state_dir has. Absent: an earlier version. */
+  readonly home?: string;
+  /** What gateways that have stopped followed, by their homes. Absent: nothing. */
+  readonly left?: ReadonlyMap<string, LeftReport>;
+}
+
+/** The responses in the background that a gateway followed when it stopped. */
+export interface LeftReport {
+  /** A logical timestamp: when it stopped or came back. */
+  readonly version: string;
+  readonly name: string;
+  /** By replica name. Empty: it is back. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** In how many milliseconds they count no more. */
+  readonly restMs: number;
 }
 
 /** The state of a gateway at one moment. It expires. */
@@ -67,6 +82,7 @@ export function printSnapshot(snapshot: Snapshot): string {
     ...snapshot,
     members: Object.fromEntries(snapshot.members),
     drains: Object.fromEntries(drains),
+    ...(snapshot.left === undefined ? {} : { left: toLeftMembers(snapshot.left) }),
   });
 }
 
@@ -79,10 +95,18 @@ export function parseSnapshot(text: string): Snapshot | null {
   const drains = toMap(value.drains, toDrain);
   if (!isLogicalTimestamp(id) || typeof name !== 'string' || !isCount(revision)) return null;
   if (named === null || drains === null || !Array.isArray(value.removed)) return null;
+  const { home } = value;
+  const left = value.left === undefined ? undefined : toMap(value.left, toLeftReport);
+  if (home !== undefined && !isLogicalTimestamp(home)) return null;
+  if (left === null) return null;
   // Earlier versions took foreign fields for gateways and passed them on.
   const members = new Map([...named].filter(([member]) => isLogicalTimestamp(member)));
   const removed = value.removed.filter(isLogicalTimestamp);
-  return { id, name, revision, members, removed, drains };
+  return {
+    ...{ id, name, revision, members, removed, drains },
+    ...(home === undefined ? {} : { home }),
+    ...(left === undefined ? {} : { left }),
+  };
 }
 
 /** Prints a heartbeat as JSON. */
@@ -122,6 +146,22 @@ export function parseHeartbeat(text: string): Heartbeat | null {
     ...(running === null ? {} : { running }),
     ...(ramps === null ? {} : { ramps }),
   };
+}
+
+function toLeftMembers(left: ReadonlyMap<string, LeftReport>): object {
+  const members = [...left].map(([home, { version, name, counts, restMs }]) => [
+    home,
+    [version, name, restMs, Object.fromEntries(counts)],
+  ]);
+  return Object.fromEntries(members);
+}
+
+function toLeftReport(value: unknown): LeftReport | null {
+  if (!Array.isArray(value)) return null;
+  const [version, name, restMs, counted] = value;
+  const counts = toMap(counted, toCount);
+  const isReport = isLogicalTimestamp(version) && typeof name === 'string' && isCount(restMs);
+  return isReport && counts !== null ? { version, name, restMs, counts } : null;
 }
 
 function toBackgroundMembers(background: ReadonlyMap<string, BackgroundCount>): object {

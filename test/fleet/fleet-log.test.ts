@@ -44,7 +44,7 @@ test('drains, undrains and departures of other gateways are logged', () => {
   const { lines, log } = createLog();
   const drain = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: 'new weights', version: '1' };
   const before = createFleetState({
-    id: '1',
+    ...{ id: '1', home: '1' },
     name: 'gw-a',
     members: new Map([['2', 'gw-b']]),
     removed: [],

@@ -76,6 +76,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
       file,
       drains,
       background: () => new Map(),
+      backgroundUntilMs: () => 0,
       inflight: () => new Map(),
       log: new FleetLog({ info: say, warn: say, error: say }),
     },
@@ -88,7 +89,8 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
 
 function createFile(isKnown = false) {
   const written: Parameters<MembershipFile['write']>[0][] = [];
-  const first = { id: isKnown ? newLogicalTimestamp('') : null, isKnown, members: new Map(), removed: [] };
+  const id = isKnown ? newLogicalTimestamp('') : null;
+  const first = { id, home: id, isKnown, members: new Map(), removed: [] };
   return {
     written,
     read: async () => first,

@@ -8,7 +8,12 @@ import { createMembershipFile } from '../../src/fleet/membership-file.ts';
 test('the membership survives a restart', async () => {
   const folder = await temporaryFolder();
   const membership = {
-    ...{ id: newLogicalTimestamp(''), isKnown: true, removed: [newLogicalTimestamp('')] },
+    ...{
+      id: newLogicalTimestamp(''),
+      home: newLogicalTimestamp(''),
+      isKnown: true,
+      removed: [newLogicalTimestamp('')],
+    },
     members: new Map([[newLogicalTimestamp(''), 'gw-b']]),
   };
   const open = () => createMembershipFile(folder, { error: () => expect.unreachable() });
@@ -24,7 +29,10 @@ test.each([
   ['', null],
   ['{}', null],
   [JSON.stringify({ ...FOREIGN, id: 'x' }), null],
-  [JSON.stringify(FOREIGN), { id: ID, isKnown: true, members: new Map([[ID, 'gw']]), removed: [] }],
+  [
+    JSON.stringify(FOREIGN),
+    { id: ID, home: null, isKnown: true, members: new Map([[ID, 'gw']]), removed: [] },
+  ],
 ])('what is readable of a damaged file is kept, and the file is set aside: %j', async (text, kept) => {
   const folder = await temporaryFolder();
   await writeFile(join(folder, 'fleet.json'), text);

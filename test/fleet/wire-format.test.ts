@@ -21,14 +21,19 @@ const drain = fc.record(
   },
   { requiredKeys: ['drained', 'since', 'reason', 'version'] },
 );
-const snapshot = fc.record({
-  id: stamp,
-  name,
-  revision: count,
-  members: mapOf(stamp, name),
-  removed: fc.array(stamp, { maxLength: 5 }),
-  drains: mapOf(name, drain),
-});
+const snapshot = fc.record(
+  {
+    id: stamp,
+    name,
+    revision: count,
+    members: mapOf(stamp, name),
+    removed: fc.array(stamp, { maxLength: 5 }),
+    drains: mapOf(name, drain),
+    home: stamp,
+    left: mapOf(stamp, fc.record({ version: stamp, name, restMs: count, counts: mapOf(name, count) })),
+  },
+  { requiredKeys: ['id', 'name', 'revision', 'members', 'removed', 'drains'] },
+);
 const heartbeat = fc.record(
   {
     id: stamp,
@@ -79,6 +84,8 @@ describe('the messages of a gateway', () => {
     '{"id":"x"}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{"x":[1,1,null,null]}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":-1,"members":{},"removed":[],"drains":{}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{},"home":"x"}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{},"left":{"x":[1]}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{"x":1},"inflight":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{"x":-1}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{},"background":{"x":1}}',

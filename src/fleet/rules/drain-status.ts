@@ -1,6 +1,7 @@
 import { NEVER_DRAINED } from '#replicas/drain-state';
 import { addBackground, type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 import type { FleetState } from './fleet-state.ts';
+import { leftOn } from './left-work.ts';
 import { isStable } from './liveness.ts';
 
 /** The drain status of a replica in the whole fleet. */
@@ -31,6 +32,7 @@ export function drainStatusOf(
     inflight += heartbeat.inflight.get(replica) ?? 0;
     background = addBackground(background, heartbeat.background?.get(replica) ?? NO_BACKGROUND);
   }
+  background = addBackground(background, { running: 0, unknown: leftOn(state.left, replica, nowMs) });
   const work = { inflight, background };
   const drain = state.drains.get(replica);
   if (drain?.drained !== true) return { safeToStop: false, ...work, unconfirmed: [] };

@@ -1,6 +1,7 @@
 import type { DrainState } from '#replicas/drain-state';
 import { HEARTBEAT_VALID_MS } from '../timing.ts';
 import type { Heartbeat, Snapshot } from '../wire-format.ts';
+import { type LeftByHome, toLeftReports } from './left-work.ts';
 
 /** What was last read from another gateway. */
 export interface Peer {
@@ -14,6 +15,8 @@ export interface Peer {
 export interface FleetState {
   readonly id: string;
   readonly name: string;
+  /** The logical timestamp of its state_dir: the same for each process in it. */
+  readonly home: string;
   /** The revision of this gateway's snapshot: grows with every change of its content. */
   readonly revision: number;
   /** The last revision that the store is known to have accepted; 0 if none. */
@@ -31,6 +34,8 @@ export interface FleetState {
   readonly removed: readonly string[];
   /** The latest known drain state of each replica, by name, whichever gateway it came from. */
   readonly drains: ReadonlyMap<string, DrainState>;
+  /** What gateways that have stopped followed. */
+  readonly left: LeftByHome;
   /** By replica name: the version that this gateway has applied. */
   readonly applied: ReadonlyMap<string, string>;
   /** By replica name: the version that this gateway is applying. */
@@ -51,6 +56,7 @@ export interface FleetState {
 export interface InitialState {
   readonly id: string;
   readonly name: string;
+  readonly home: string;
   /** From an earlier run with the same state_dir. */
   readonly members: ReadonlyMap<string, string>;
   /** Includes the id of that run. */
@@ -60,9 +66,10 @@ export interface InitialState {
 }
 
 /** Creates the state at the start of a process. */
-export function createFleetState({ id, name, members, removed, drains }: InitialState): FleetState {
+export function createFleetState({ id, name, home, members, removed, drains }: InitialState): FleetState {
   return {
-    ...{ id, name, members, removed, drains },
+    ...{ id, name, home, members, removed, drains },
+    left: new Map(),
     revision: 1,
     publishedRevision: 0,
     syncedAtMs: null,
@@ -78,9 +85,15 @@ export function createFleetState({ id, name, members, removed, drains }: Initial
   };
 }
 
-/** Returns this gateway's snapshot. */
-export function toSnapshot({ id, name, revision, members, removed, drains }: FleetState): Snapshot {
-  return { id, name, revision, members, removed, drains };
+/** Returns this gateway's snapshot as it is now. */
+export function toSnapshot(
+  { id, name, home, revision, members, removed, drains, left }: FleetState,
+  nowMs: number,
+): Snapshot {
+  return {
+    ...{ id, name, home, revision, members, removed, drains },
+    ...(left.size === 0 ? {} : { left: toLeftReports(left, nowMs) }),
+  };
 }
 
 /**

@@ -3,6 +3,7 @@ import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS } from '../timing.ts';
 import type { Heartbeat, Snapshot } from '../wire-format.ts';
 import { unawareOf } from './drain-status.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
+import { LEAST_REST_MS, mergeLeft, pruneLeft, toCounts } from './left-work.ts';
 
 /** What happened. */
 export type FleetEvent =
@@ -16,6 +17,13 @@ export type FleetEvent =
   | { readonly kind: 'applied'; readonly replica: string; readonly version: string }
   /** A drain state could not be applied and must be tried again. */
   | { readonly kind: 'failed'; readonly replica: string; readonly version: string }
+  /** This gateway stops in order, and ceases to follow these responses, which count for at most so long. */
+  | {
+      readonly kind: 'leaving';
+      readonly version: string;
+      readonly background: NonNullable<Heartbeat['background']>;
+      readonly restMs: number;
+    }
   /** Gateways are gone for good. */
   | { readonly kind: 'removed'; readonly ids: readonly string[] }
   /** Time has passed. */
@@ -49,10 +57,11 @@ export interface ReconcileResult {
 
 /** Computes the state after an event. Pure: times are arguments, from the gateway's own monotonic clock. */
 export function reconcile(before: FleetState, event: FleetEvent, nowMs: number): ReconcileResult {
-  const after = noteUndrains(before, reduce(before, event), nowMs);
+  const reduced = reduce(before, event, nowMs);
+  const after = noteUndrains(before, { ...reduced, left: pruneLeft(reduced.left, nowMs) }, nowMs);
   const hasNewMembership =
     after.id !== before.id || after.members !== before.members || after.removed !== before.removed;
-  const hasChanged = hasNewMembership || after.drains !== before.drains;
+  const hasChanged = hasNewMembership || after.drains !== before.drains || after.left !== before.left;
   const state = hasChanged ? { ...after, revision: after.revision + 1 } : after;
   const applications = findApplicable(state, nowMs);
   const started = applications.map(({ replica, drain }) => [replica, drain.version] as const);
@@ -72,10 +81,12 @@ function noteUndrains(before: FleetState, after: FleetState, nowMs: number): Fle
   return { ...after, undrainedAtMs: withEntries(after.undrainedAtMs, times) };
 }
 
-function reduce(state: FleetState, event: FleetEvent): FleetState {
+function reduce(state: FleetState, event: FleetEvent, nowMs: number): FleetState {
   switch (event.kind) {
     case 'read':
-      return applyRead(state, event);
+      return applyRead(state, event, nowMs);
+    case 'leaving':
+      return remove(leaveBehind(state, event, nowMs), [state.id]);
     case 'published':
       return {
         ...state,
@@ -107,7 +118,20 @@ function endApplying(
     : { ...state, applying, applied: withEntries(state.applied, [[replica, version]]) };
 }
 
-function applyRead(state: FleetState, read: StoreRead): FleetState {
+/** What is left counts for the others until a process in the same state_dir goes on with it. */
+function leaveBehind(
+  state: FleetState,
+  { version, background, restMs }: Extract<FleetEvent, { kind: 'leaving' }>,
+  nowMs: number,
+): FleetState {
+  const counts = toCounts(background);
+  if (counts.size === 0) return state;
+  const { name, home } = state;
+  const work = { version, name, counts, untilMs: nowMs + restMs + LEAST_REST_MS };
+  return { ...state, left: withEntries(state.left, [[home, work]]) };
+}
+
+function applyRead(state: FleetState, read: StoreRead, nowMs: number): FleetState {
   const { syncStartedAtMs, revisions, snapshots, heartbeats, newId } = read;
   const stored = revisions.get(state.id) ?? 0;
   const hasLost = stored < state.publishedRevision || stored > state.revision;
@@ -124,6 +148,7 @@ function applyRead(state: FleetState, read: StoreRead): FleetState {
         state.drains,
         snapshots.flatMap((snapshot) => [...snapshot.drains]),
       ),
+      left: mergeLeft(state, snapshots, nowMs),
       peers: readPeers(state, snapshots, heartbeats),
       heartbeatIds: new Set(heartbeats.map(({ id }) => id)),
     },

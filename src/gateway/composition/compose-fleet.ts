@@ -6,7 +6,7 @@ import { toGatewayName } from '../serving/settings.ts';
 import type { Composition } from './gateway-collaborators.ts';
 
 interface FleetSurroundings {
-  readonly replicas: Pick<ReplicaControl, 'drains' | 'registry'>;
+  readonly replicas: Pick<ReplicaControl, 'drains' | 'registry' | 'backgroundCounts'>;
   /** What clients with limits use, which a fleet shares. */
   readonly limitRows: LimitRows;
 }
@@ -14,7 +14,7 @@ interface FleetSurroundings {
 /** Composes what shares drains with other gateways. Null: there is no fleet. Rejects with a StartError. */
 export async function composeFleet(
   { inEffect, collaborators: { log }, parts }: Composition,
-  { replicas: { registry, drains }, limitRows }: FleetSurroundings,
+  { replicas: { registry, drains, backgroundCounts }, limitRows }: FleetSurroundings,
 ): Promise<Fleet | null> {
   const { state, stateDir } = inEffect.config;
   if (state.redis === null) return null;
@@ -24,6 +24,7 @@ export async function composeFleet(
     drains,
     inflight: () => registry.inflightByName(),
     background: () => registry.backgroundByName(),
+    backgroundUntilMs: () => backgroundCounts.untilMs,
     clientLimits: limitRows,
     log: new FleetLog(log),
   });

@@ -29,6 +29,7 @@ interface ModelCollaborators extends LinkCollaborators {
 /** What a gateway's state_dir holds. */
 interface Disk {
   id: string | null;
+  home: string | null;
   members: ReadonlyMap<string, string>;
   removed: readonly string[];
   /** Whether other gateways may know the process with this id. */
@@ -45,6 +46,7 @@ interface Process {
 
 const emptyDisk = (): Disk => ({
   id: null,
+  home: null,
   members: new Map(),
   removed: [],
   isKnown: false,
@@ -166,8 +168,9 @@ export class ModelGateway {
     const disk = this.#disk;
     const id = this.#clock.stampAfter(disk.id ?? '');
     const removed = disk.id === null ? disk.removed : [...disk.removed, disk.id].sort();
-    const state = createFleetState({ ...disk, id, name: this.name, removed });
-    this.#disk = { ...disk, id, removed };
+    const home = disk.home ?? id;
+    const state = createFleetState({ ...disk, id, home, name: this.name, removed });
+    this.#disk = { ...disk, id, home, removed };
     this.#flags.clear();
     this.#unconfirmed.clear();
     for (const [replica, { drained }] of disk.drains) this.#flags.set(replica, drained);
@@ -199,11 +202,16 @@ export class ModelGateway {
     if (!this.isConnected) return;
     const { state } = reconcile(
       process.state,
-      { kind: 'removed', ids: [process.state.id] },
+      {
+        kind: 'leaving',
+        version: this.#clock.stampAfter(process.state.id),
+        background: new Map(),
+        restMs: 0,
+      },
       this.#clock.nowMs,
     );
     this.#disk = { ...this.#disk, isKnown: false };
-    this.link.send(() => this.#collaborators.store.writeFinal(toSnapshot(state)));
+    this.link.send(() => this.#collaborators.store.writeFinal(toSnapshot(state, this.#clock.nowMs)));
   }
 
   /** The ids of a vanished gateway that an operator can forget. */
@@ -259,7 +267,7 @@ export class ModelGateway {
     const { state, heartbeat } = nextHeartbeat(process.state, new Map(this.#inflight), this.#clock.nowMs);
     process.state = state;
     const { revision, removed, publishedRevision } = state;
-    const snapshot = publishedRevision === revision ? null : toSnapshot(state);
+    const snapshot = publishedRevision === revision ? null : toSnapshot(state, this.#clock.nowMs);
     const { store, nowMs } = this.#collaborators;
     const step = () => store.write({ heartbeat, snapshot, removedIds: removed }, nowMs());
     this.link.write(step, (isInTime) => {

@@ -10,6 +10,12 @@ export const stampAt = (epochMs: number) => nextLogicalTimestamp('', epochMs, '0
 /** The ids of three gateways, and one that a forgotten gateway takes. */
 export const [SELF, OTHER, THIRD, NEW_ID] = [1, 2, 3, 4].map(stampAt) as [string, string, string, string];
 
+/** The home of the first gateway. */
+export const HOME = stampAt(0);
+
+/** An operator forgets these gateways. */
+export const removalOf = (ids: readonly string[]) => ({ kind: 'removed', ids }) as const;
+
 /** A drain of replica `x`. */
 export const DRAIN = { drained: true, since: null, reason: null, version: stampAt(10) };
 
@@ -19,7 +25,10 @@ export const NOW = STABLE_AFTER_MS + 100;
 /** A gateway that could read the store from 0 to `STABLE_AFTER_MS`, sent a heartbeat then, and has drained `x`. */
 export function createStableState(): FleetState {
   const drains = new Map([['x', DRAIN]]);
-  let state = createFleetState({ id: SELF, name: 'gw-a', members: new Map(), removed: [], drains });
+  let state = createFleetState({
+    ...{ id: SELF, name: 'gw-a', home: HOME, members: new Map(), removed: [] },
+    drains,
+  });
   for (const atMs of [0, STABLE_AFTER_MS]) state = withRead(state, atMs, {});
   return nextHeartbeat({ ...state, publishedRevision: state.revision }, new Map(), STABLE_AFTER_MS).state;
 }

@@ -11,10 +11,12 @@ import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, STABLE_AFTER_MS } from '../../../
 import {
   createStableState,
   DRAIN,
+  HOME,
   heartbeatOf,
   NEW_ID,
   NOW,
   OTHER,
+  removalOf,
   SELF,
   snapshotOf,
   stampAt,
@@ -26,7 +28,7 @@ import {
 describe('a new gateway', () => {
   const createNewcomer = (): FleetState => {
     const state = createFleetState({
-      id: SELF,
+      ...{ id: SELF, home: HOME },
       name: 'gw-a',
       members: new Map(),
       removed: [],
@@ -146,7 +148,7 @@ describe('the members of a fleet', () => {
   test('have vanished when their heartbeat is not valid any more, and not before', () => {
     const read = withRead(createStableState(), NOW, { snapshots, heartbeats: [heartbeatOf(OTHER)] });
     const endMs = STABLE_AFTER_MS + HEARTBEAT_VALID_MS;
-    const state = withRead(stateAfter(read, { kind: 'removed', ids: [THIRD] }, NOW), endMs - 10, {});
+    const state = withRead(stateAfter(read, removalOf([THIRD]), NOW), endMs - 10, {});
     expect([endMs - 1, endMs].map((nowMs) => findVanished(state, 'gw-b', nowMs))).toEqual([
       'gateway_alive',
       [OTHER],
@@ -156,7 +158,7 @@ describe('the members of a fleet', () => {
   test('can be forgotten by name if they have vanished', () => {
     const state = withRead(createStableState(), NOW, { snapshots, heartbeats: [heartbeatOf(OTHER)] });
     expect(findVanished(state, 'gw-b', NOW)).toEqual([THIRD]);
-    const forgotten = stateAfter(state, { kind: 'removed', ids: [THIRD] }, NOW);
+    const forgotten = stateAfter(state, removalOf([THIRD]), NOW);
     expect([...forgotten.members.keys()]).toEqual([OTHER]);
     expect(findVanished(forgotten, 'gw-b', NOW)).toBe('gateway_alive');
   });

@@ -5,10 +5,12 @@ import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, STABLE_AFTER_MS } from '../../../
 import {
   createStableState,
   DRAIN,
+  HOME,
   heartbeatOf,
   NEW_ID,
   NOW,
   OTHER,
+  removalOf,
   SELF,
   snapshotOf,
   stampAt,
@@ -19,7 +21,7 @@ import {
 
 describe('a removed gateway', () => {
   test('does not return through a snapshot that still lists it', () => {
-    const removed = stateAfter(createStableState(), { kind: 'removed', ids: [THIRD] }, NOW);
+    const removed = stateAfter(createStableState(), removalOf([THIRD]), NOW);
     const snapshots = [snapshotOf(OTHER, 'gw-b', { members: new Map([[THIRD, 'gw-c']]) })];
     expect([...withRead(removed, NOW, { snapshots }).members.keys()]).toEqual([OTHER]);
   });
@@ -40,9 +42,9 @@ describe('a removed gateway', () => {
 
   test('is remembered as removed until a thousand later ones are', () => {
     const ids = Array.from({ length: 1_200 }, (_, index) => stampAt(1_000 + index));
-    const state = stateAfter(createStableState(), { kind: 'removed', ids }, NOW);
+    const state = stateAfter(createStableState(), removalOf(ids), NOW);
     expect(state.removed).toEqual(ids.slice(-1_000));
-    const again = stateAfter(state, { kind: 'removed', ids: ids.slice(0, 10) }, NOW);
+    const again = stateAfter(state, removalOf(ids.slice(0, 10)), NOW);
     expect([again.removed, again.revision]).toEqual([state.removed, state.revision]);
   });
 });
@@ -103,7 +105,7 @@ describe('the revision of a snapshot', () => {
     expect(revisionAfter({ kind: 'changed', replica: 'x', drain: DRAIN })).toBe(0);
     expect(revisionAfter({ ...read, revisions: new Map([own]), snapshots: [] })).toBe(0);
     expect(revisionAfter({ kind: 'changed', replica: 'x', drain })).toBe(1);
-    expect(revisionAfter({ kind: 'removed', ids: [THIRD] })).toBe(1);
+    expect(revisionAfter(removalOf([THIRD]))).toBe(1);
     expect(revisionAfter({ ...read, revisions: new Map([own, [OTHER, 1]]), snapshots: [] })).toBe(1);
   });
 
@@ -194,7 +196,7 @@ test('a removed gateway is forgotten alone', () => {
     snapshots: [snapshotOf(OTHER, 'gw-b'), snapshotOf(THIRD, 'gw-c')],
     heartbeats: [heartbeatOf(OTHER), heartbeatOf(THIRD)],
   });
-  const { peers, members } = stateAfter(known, { kind: 'removed', ids: [THIRD] }, NOW);
+  const { peers, members } = stateAfter(known, removalOf([THIRD]), NOW);
   expect([[...peers.keys()], [...members.keys()]]).toEqual([[OTHER], [OTHER]]);
 });
 
@@ -248,7 +250,7 @@ test('a drain leaves the time of an earlier undrain alone', () => {
 
 test('a gateway begins with revision 1, which is not published', () => {
   const state = createFleetState({
-    id: SELF,
+    ...{ id: SELF, home: HOME },
     name: 'gw-a',
     members: new Map(),
     removed: [],

@@ -4,18 +4,34 @@ import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 /** Which server: a name that moves to another url is another one. */
 export type BackgroundServer = Pick<ReplicaConfig, 'name' | 'url'>;
 
+/** The responses that a server goes on with, and when all of them are over the limit: monotonic milliseconds. */
+interface ServerCount extends BackgroundServer {
+  readonly count: BackgroundCount;
+  readonly untilMs: number;
+}
+
 /** The responses that servers go on with, by server: whether a replica is configured at the moment makes no difference. */
 export class BackgroundCounts {
-  readonly #counts = new Map<string, BackgroundCount>();
+  readonly #counts = new Map<string, ServerCount>();
 
   of(server: BackgroundServer): BackgroundCount {
-    return this.#counts.get(serverKeyOf(server)) ?? NO_BACKGROUND;
+    return this.#counts.get(serverKeyOf(server))?.count ?? NO_BACKGROUND;
   }
 
-  set(server: BackgroundServer, count: BackgroundCount): void {
-    const key = serverKeyOf(server);
+  /** The servers that go on with something. */
+  get all(): Iterable<BackgroundServer & { readonly count: BackgroundCount }> {
+    return this.#counts.values();
+  }
+
+  /** When all of them are over the limit: monotonic milliseconds. 0: there are none. */
+  get untilMs(): number {
+    return Math.max(0, ...this.#counts.values().map(({ untilMs }) => untilMs));
+  }
+
+  set({ name, url }: BackgroundServer, count: BackgroundCount, untilMs: number): void {
+    const key = serverKeyOf({ name, url });
     if (count.running + count.unknown === 0) this.#counts.delete(key);
-    else this.#counts.set(key, count);
+    else this.#counts.set(key, { name, url, count, untilMs });
   }
 }
 

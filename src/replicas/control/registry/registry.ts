@@ -1,6 +1,7 @@
 import { MAX_REPLICAS } from '#replicas/shared';
 import type { PoolSnapshot, ReplicaConfig } from '#replicas/terms';
 import { addBackground, type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
+import { serverKeyOf } from './background-counts.ts';
 import { CursorAllocator } from './cursor-allocator.ts';
 import { diffReplicas, type ReplicaDiffStep } from './diff-replicas.ts';
 import { RegisteredReplica, type RegistryCollaborators } from './registered-replica.ts';
@@ -106,13 +107,18 @@ export class ReplicaRegistry {
     return counts;
   }
 
-  /** Responses that replicas go on with by name, likewise. */
+  /** Responses that replicas go on with by name, likewise, and those of replicas that are not there at the moment. */
   backgroundByName(): ReadonlyMap<string, BackgroundCount> {
     const counts = new Map<string, BackgroundCount>();
-    for (const { name, background } of this.all) {
-      if (background.running + background.unknown > 0) {
-        counts.set(name, addBackground(counts.get(name) ?? NO_BACKGROUND, background));
+    const add = (name: string, count: BackgroundCount) => {
+      if (count.running + count.unknown > 0) {
+        counts.set(name, addBackground(counts.get(name) ?? NO_BACKGROUND, count));
       }
+    };
+    const present = new Set(this.all.map(({ config }) => serverKeyOf(config)));
+    for (const { name, background } of this.all) add(name, background);
+    for (const { count, ...server } of this.#collaborators.background.all) {
+      if (!present.has(serverKeyOf(server))) add(server.name, count);
     }
     return counts;
   }
