@@ -120,6 +120,18 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['index === 0', 'false']],
   },
   {
+    file: 'otel/queue/export-loop/batch-limit.ts',
+    where: 'BatchLimit.grow',
+    why: 'Nobody asks for this state: it is neither of the others.',
+    changes: [["'on_trial'", "''"]],
+  },
+  {
+    file: 'otel/queue/export-loop/ledger-export.ts',
+    where: 'LedgerExport.sendAll',
+    why: 'Only a batch of several is split.',
+    changes: [["decision.action === 'settle' && decision.rejectedCount > 0", 'decision.rejectedCount > 0']],
+  },
+  {
     file: 'otel/queue/export-loop/export-loop.ts',
     where: 'ExportLoop.notify',
     why: 'To wake the loop once more costs time: it looks at the queue, and goes on waiting.',

@@ -144,7 +144,7 @@ test('a shutdown without records ends the ledger, too', async () => {
 });
 
 test('at the deadline of a shutdown, a ledger span that was not answered stays, and no other is sent', async () => {
-  const { publish, calls, answerWith, loop, clock, outbox } = startLoop();
+  const { publish, calls, answerWith, loop, clock, outbox, counters, log } = startLoop();
   answerWith(
     (_call, signal) =>
       new Promise((resolve) => {
@@ -157,6 +157,8 @@ test('at the deadline of a shutdown, a ledger span that was not answered stays, 
   await stopped;
   await settle();
   expect([calls, outbox.size, clock.sleepsMs]).toEqual([['l1'], 2, []]);
+  // The collector has not failed.
+  expect([counters.values.failedCalls, log.lines]).toEqual([0, []]);
 });
 
 test('a ledger span that is answered at the deadline is not sent again, and no other is sent', async () => {

@@ -140,6 +140,14 @@ describe('the records of an earlier run', () => {
     expect(disk.files).toEqual([]);
   });
 
+  test('are sent once, also when a file is longer than a batch', async () => {
+    const disk = await diskWith('a', 'b', 'c', 'd', 'e');
+    const run = startRun(disk, { batchSize: 2 });
+    await run.clock.advance(60_000);
+    expect(run.batches).toEqual([['a', 'b'], ['c'], ['d', 'e']]);
+    expect(run.counters.values).toMatchObject({ restored: 5, exported: 5 });
+  });
+
   test('stay in their files once a shutdown begins', async () => {
     const disk = await diskWith('a', 'b', 'c', 'd');
     const run = startRun(disk, { answer: () => UNAVAILABLE });
