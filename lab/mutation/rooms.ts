@@ -17,9 +17,9 @@ const VERIFY_TESTS = [
   'test/records/verify/instance-check.test.ts',
   'test/records/verify/report.test.ts',
   'test/records/verify/seq-pages.test.ts',
-  'test/records/verify/verify.test.ts',
   'test/records/verify/verify-records.test.ts',
   'test/records/verify/record-file.test.ts',
+  'test/records/verify/verify.test.ts',
 ];
 
 /** The rooms that `npm run lab -- mutation` knows: one line each, so that a folder that moves is one edit. */

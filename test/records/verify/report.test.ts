@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toLine } from '#testkit/records/generated-records.ts';
+import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
 import { toReport } from '../../../src/records/verify/report.ts';
 import { Verification } from '../../../src/records/verify/verify.ts';
 import { ledgerOf, type MadePage, recordOf } from './made-ledger.ts';
@@ -65,6 +65,20 @@ describe('the report on an instance', () => {
       unproven: { count: 1, ranges: ['5'] },
       not_committed: { count: 1, ranges: ['11'] },
     });
+  });
+
+  test('names what the gateway has declared, by its reason', () => {
+    const { ledgers } = generateInstance('a', ['dropped', 'unencodable']);
+    expect(report(ledgers).instances[0]).toMatchObject({
+      declared_dropped: { count: 1, ranges: ['1'] },
+      declared_unencodable: { count: 1, ranges: ['2'] },
+    });
+  });
+
+  test('names missing records where only ledger spans are there, unless sums are given', () => {
+    const ledgers = ledgerOf('a', [page(1, 2, FINAL)]);
+    expect(report(ledgers).instances[0]?.missing).toEqual({ count: 2, ranges: ['1-2'] });
+    expect(report(ledgers, { hasSums: true }).instances[0]).not.toHaveProperty('missing');
   });
 
   test('names ledger spans that do not follow the one before, and those missing as ranges', () => {
