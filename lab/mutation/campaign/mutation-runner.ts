@@ -14,20 +14,22 @@ import { MutantSwitch } from './switch.ts';
 /** A run with a mutant may take so many times as long as one without, and so much longer. */
 const PATIENCE_FACTOR = 5;
 const PATIENCE_MS = 1_500;
+/** Patience is counted in turns of the event loop: on a busy machine, a turn waits as long as the test does. */
+const TURN_MS = 10;
 /** How many mutants are tried between two runs of a test without one. */
 const CONTROL_EVERY = 25;
 /** What hung tests leave behind in one process. */
 const MAX_RSS_BYTES = 1_500e6;
 
 // Some tests replace the timers.
-const { setTimeout, clearTimeout } = globalThis;
+const { setInterval, clearInterval } = globalThis;
 const NEVER = new Promise<never>(() => undefined);
 
 const plan: Plan = JSON.parse(readFileSync(process.env[PLAN_VARIABLE] ?? '', 'utf8'));
 const mutants = new MutantSwitch(plan.mutantCount);
 const restMs = new Map(plan.alive);
 // A whole run has no turns to compare with: its time ends it.
-mutants.activate(plan.wholeRun, Number.POSITIVE_INFINITY);
+mutants.activate(plan.wholeRun ?? 0, Number.POSITIVE_INFINITY);
 
 const report = (line: Report): void => appendFileSync(plan.log, `${JSON.stringify(line)}\n`);
 
@@ -69,12 +71,12 @@ class MutationRunner extends TestRunner {
   }
 
   onCollected(files: RunnerTestFile[]): void {
-    if (plan.wholeRun === 0) for (const file of files) runInTurn(file);
+    if (plan.wholeRun === null) for (const file of files) runInTurn(file);
   }
 
   override async onBeforeRunTask(test: RunnerTestCase): Promise<void> {
     await super.onBeforeRunTask(test);
-    if (plan.wholeRun !== 0 || (test.mode !== 'run' && test.mode !== 'queued')) return;
+    if (plan.wholeRun !== null || (test.mode !== 'run' && test.mode !== 'queued')) return;
     const early = mutants.takeReached();
     if (early.length > 0) report({ kind: 'reached early', file: pathOf(test), ids: early });
     test.retry = { count: Number.MAX_SAFE_INTEGER, condition: () => true };
@@ -119,14 +121,15 @@ class MutationRunner extends TestRunner {
       trial.how ??= how;
       reject(new Error(how));
     };
-    const limitMs = trial.normalMs * PATIENCE_FACTOR + PATIENCE_MS;
-    const timer = trial.purpose === 'mutant' ? setTimeout(() => trial.fail('time'), limitMs) : undefined;
+    const patienceMs = trial.normalMs * PATIENCE_FACTOR + PATIENCE_MS;
+    const stop =
+      trial.purpose === 'mutant' ? afterTurns(patienceMs / TURN_MS, () => trial.fail('time')) : null;
     try {
       const running = Promise.resolve(run());
       running.catch(() => undefined);
       await Promise.race([running, failed]);
     } finally {
-      clearTimeout(timer);
+      stop?.();
       if (mutants.isEndless) trial.how = 'loop';
       if (trial.purpose === 'reach') trial.normalTurns = mutants.turns;
       // What cleans up after the test is not what is tested.
@@ -229,6 +232,17 @@ class MutationRunner extends TestRunner {
     report({ kind: 'worn', file });
     return await NEVER;
   }
+}
+
+/** Calls back after so many turns of the event loop, each of which takes `TURN_MS` or longer. Returns how to stop it. */
+function afterTurns(count: number, callback: () => void): () => void {
+  let left = count;
+  const timer = setInterval(() => {
+    if (--left > 0) return;
+    clearInterval(timer);
+    callback();
+  }, TURN_MS);
+  return () => clearInterval(timer);
 }
 
 /** A mutant is on in the whole process: tests that run at the same time would share it. */

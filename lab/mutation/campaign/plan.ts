@@ -10,8 +10,8 @@ export interface Plan {
   readonly maxTestMs: number;
   /** A file whose tests are run without a mutant after each mutant, because kills were retracted there; empty: none. */
   readonly carefulFile: string;
-  /** The mutant that is on from the start, when the modules load; 0: mutants are switched on test by test. */
-  readonly wholeRun: number;
+  /** The mutant that is on from the start, when the modules load; 0: none is; null: mutants are switched on test by test. */
+  readonly wholeRun: number | null;
 }
 
 /** What a worker reports, one line of JSON each. */

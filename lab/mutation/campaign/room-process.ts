@@ -44,7 +44,7 @@ const vitest = await createVitest(
     isolate: false,
     fileParallelism: false,
     maxWorkers: 1,
-    bail: plan.wholeRun === 0 ? 0 : 1,
+    bail: plan.wholeRun === null ? 0 : 1,
     testTimeout: 60_000,
     hookTimeout: HOOK_TIMEOUT_MS,
     teardownTimeout: 1_000,

@@ -21,8 +21,13 @@ const MAX_MUTANT_MS = 4_000;
 const SILENCE_MS = 60_000;
 /** And so does one that tries a mutant: it would end the run itself, if the mutant left it a turn. */
 const MAX_TRY_MS = 25_000;
-/** What the modules of a file and its hooks may take in a mutant that is on from the start. */
+/** Only a mutant that has silenced so many processes is the cause: one may have had to wait for a busy machine. */
+const SILENCED_PROCESSES = 2;
+/** A run with a mutant that is on from the start may take so many times as long as one without, and so much longer. */
+const WHOLE_RUN_FACTOR = 5;
 const WHOLE_RUN_MS = 60_000;
+/** Only tests that hang take so long without a mutant. */
+const MAX_NORMAL_RUN_MS = 600_000;
 /** The mirror of the sources comes first. */
 const MAX_WHOLE_RUN_FILES = 6;
 const POLL_MS = 200;
@@ -68,6 +73,10 @@ interface Course {
   readonly reached: Set<number>;
   /** Only when modules load, or in hooks: the files that do. */
   readonly early: Map<number, Set<string>>;
+  /** The test files that run something of a source. */
+  readonly testsOf: Map<string, Set<string>>;
+  /** How many processes have fallen silent in a mutant. */
+  readonly silenced: Map<number, number>;
   readonly slowFiles: Set<string>;
   readonly unrepeatable: Set<string>;
   readonly ended: Set<string>;
@@ -93,6 +102,8 @@ export async function runRoom(
     survivedRuns: new Map(),
     reached: new Set(),
     early: new Map(),
+    testsOf: new Map(),
+    silenced: new Map(),
     slowFiles: new Set(),
     unrepeatable: new Set(),
     ended: new Set(),
@@ -120,7 +131,7 @@ export async function runRoom(
     // In CI, Vitest writes no snapshots.
     const env = { ...process.env, [PLAN_VARIABLE]: planPath, CI: '1' };
     const args = [join(import.meta.dirname, 'room-process.ts'), room.name, ...files];
-    const stdio = ['ignore', 'ignore', plan.wholeRun > 0 ? 'ignore' : 'inherit'] as const;
+    const stdio = ['ignore', 'ignore', plan.wholeRun === null ? 'inherit' : 'ignore'] as const;
     // A group of its own: what tests start ends with it.
     const child = spawn(process.execPath, args, { cwd: ROOT, env, detached: true, stdio: [...stdio] });
     const end = (): void => killGroup(child);
@@ -137,7 +148,7 @@ export async function runRoom(
       left = files.filter((file) => !course.ended.has(file))
     ) {
       if (processes > MAX_PROCESSES) throw new Error(`the tests of ${room.name} wear out their processes`);
-      const { child, log } = await runProcess(left, { maxTestMs, wholeRun: 0 });
+      const { child, log } = await runProcess(left, { maxTestMs, wholeRun: null });
       using tail = followLog(log);
       course.isWorn = false;
       course.trying = 0;
@@ -146,16 +157,19 @@ export async function runRoom(
       while (child.exitCode === null && child.signalCode === null && !course.isWorn) {
         const lines = tail.take();
         if (lines.length > 0) heardMs = performance.now();
-        for (const line of lines) note(course, line);
+        for (const line of lines) note(course, mutants, line);
         tell(`${course.killed.size} killed, ${course.ended.size}/${files.length} files`);
         isSilent = performance.now() - heardMs > (course.trying > 0 ? MAX_TRY_MS : SILENCE_MS);
         if (isSilent || isOver()) break;
         await wait(POLL_MS);
       }
       await endGroup(child);
-      for (const line of tail.take()) note(course, line);
+      for (const line of tail.take()) note(course, mutants, line);
       if (isSilent && course.trying > 0) {
-        course.killed.set(course.trying, { how: 'time', test: 'a whole process' });
+        const count = (course.silenced.get(course.trying) ?? 0) + 1;
+        course.silenced.set(course.trying, count);
+        if (count === SILENCED_PROCESSES)
+          course.killed.set(course.trying, { how: 'time', test: 'a whole process' });
       } else if (!course.isWorn && !isOver() && !left.some((file) => course.ended.has(file))) {
         throw new Error(`the tests of ${room.name} cannot run: ${left.join(' ')}`);
       }
@@ -166,22 +180,33 @@ export async function runRoom(
   await round(files, MAX_QUICK_TEST_MS);
   const slow = files.filter((file) => course.slowFiles.has(file));
   if (slow.length > 0) await round(slow, MAX_SLOW_TEST_MS);
-  // A mutant that runs only when modules load, or in hooks, has a run of its own.
-  for (const [id, reachingFiles] of course.early) {
+  const runWhole = async (wholeRun: number, tests: readonly string[], maxMs: number): Promise<boolean> => {
+    const { child } = await runProcess(tests, { maxTestMs: 0, wholeRun });
+    const timer = setTimeout(() => void endGroup(child), maxMs);
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    clearTimeout(timer);
+    await endGroup(child);
+    return child.exitCode === 0;
+  };
+  /** How long these tests take without a mutant; null: they fail. */
+  const normalMs = new Map<string, number | null>();
+  // A mutant that runs only when modules load, or in hooks, has a run of its own, with tests of its source.
+  for (const [id, loading] of course.early) {
     if (isOver()) break;
     if (course.reached.has(id) || !course.restMs.has(id)) continue;
     tell(`${course.killed.size} killed, whole runs`);
-    const { child } = await runProcess([...reachingFiles].slice(0, MAX_WHOLE_RUN_FILES), {
-      maxTestMs: 0,
-      wholeRun: id,
-    });
-    const timer = setTimeout(() => void endGroup(child), WHOLE_RUN_MS);
-    const [code] =
-      child.exitCode === null && child.signalCode === null ? await once(child, 'exit') : [child.exitCode];
-    clearTimeout(timer);
-    await endGroup(child);
-    if (code === 0) course.survivedRuns.set(id, 1);
-    else course.killed.set(id, { how: 'whole run', test: [...reachingFiles][0] ?? '' });
+    const using = course.testsOf.get(mutants[id - 1]?.file ?? '') ?? loading;
+    const tests = files.filter((file) => using.has(file)).slice(0, MAX_WHOLE_RUN_FILES);
+    const key = tests.join(' ');
+    if (!normalMs.has(key)) {
+      const startMs = performance.now();
+      const hasPassed = await runWhole(0, tests, MAX_NORMAL_RUN_MS);
+      normalMs.set(key, hasPassed ? performance.now() - startMs : null);
+    }
+    const usualMs = normalMs.get(key) ?? null;
+    if (usualMs === null || (await runWhole(id, tests, usualMs * WHOLE_RUN_FACTOR + WHOLE_RUN_MS)))
+      course.survivedRuns.set(id, 1);
+    else course.killed.set(id, { how: 'whole run', test: tests[0] ?? '' });
   }
   const wasOver = isOver();
   const outcomes = mutants.map((mutant, index): Outcome => {
@@ -198,10 +223,15 @@ export async function runRoom(
   return { outcomes, unrepeatable: [...course.unrepeatable] };
 }
 
-function note(course: Course, report: Report): void {
+function note(course: Course, mutants: readonly Mutant[], report: Report): void {
   switch (report.kind) {
     case 'reached':
-      for (const id of report.ids) course.reached.add(id);
+      for (const id of report.ids) {
+        course.reached.add(id);
+        const source = mutants[id - 1]?.file ?? '';
+        const tests = course.testsOf.get(source) ?? new Set();
+        course.testsOf.set(source, tests.add(report.test.split(' > ')[0] ?? ''));
+      }
       return;
     case 'reached early':
       for (const id of report.ids) {
