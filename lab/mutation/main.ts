@@ -18,6 +18,7 @@ const USAGE = `npm run lab -- mutation [options]
   with 1 if lab/mutation/equivalent.ts is wrong.
   --room NAMES  only these, such as wire,otel/queue; all: ${MUTATED_ROOMS.map(({ name }) => name).join(', ')}
   --file TEXT   only mutants of files whose path contains it
+  --tests TEXT  only tests of files whose path contains it: a quick look, which is not written
   --sample N    at most N mutants per room, by chance
   --seed N      the chance (1)
   --minutes N   ends after so many minutes; what is not tried by then does not count (no limit)
@@ -26,6 +27,7 @@ const USAGE = `npm run lab -- mutation [options]
 const options = startProgram(USAGE, {
   room: { type: 'string', default: '' },
   file: { type: 'string', default: '' },
+  tests: { type: 'string', default: '' },
   sample: { type: 'string', default: '0' },
   seed: { type: 'string', default: '1' },
   minutes: { type: 'string', default: '0' },
@@ -46,7 +48,7 @@ const deadlineMs =
 const progress = startProgress(rooms.length);
 for (const room of rooms) {
   const { outcomes, unrepeatable } = await progress.during(room.name, (tell) =>
-    runRoom(room, { sample, deadlineMs, filter: options.file }, tell),
+    runRoom(room, { sample, deadlineMs, filter: options.file, tests: options.tests }, tell),
   );
   const judgement = judge(outcomes, EQUIVALENT_MUTANTS);
   const { percent, triedCount, mutantCount, killedCount, equivalentCount, left, wrongEntries } = judgement;
@@ -64,5 +66,6 @@ for (const room of rooms) {
   for (const test of unrepeatable) console.log(`  not repeatable: ${test}`);
   for (const entry of wrongEntries) console.error(`not equivalent: ${entry}`);
   if (wrongEntries.length > 0) process.exitCode = 1;
-  if (options.write && triedCount > 0) writeRoom(room, judgement, sample?.seed ?? null);
+  if (options.write && options.tests === '' && triedCount > 0)
+    writeRoom(room, judgement, sample?.seed ?? null);
 }

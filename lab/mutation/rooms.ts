@@ -105,6 +105,8 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
     null,
     ['src/wire'],
     [
+      'test/wire/message',
+      'test/wire/upstream',
       'test/wire',
       'test/gateway/wire',
       'test/gateway/requests',

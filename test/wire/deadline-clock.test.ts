@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DeadlineClock, type Timed, toTickMs } from '../../src/wire/deadline-clock.ts';
+import { DeadlineClock, type Timed, type TimeSource, toTickMs } from '../../src/wire/deadline-clock.ts';
 import { ScriptedTime } from './scripted-time.ts';
 
 class Waiting implements Timed {
@@ -55,6 +55,84 @@ describe('the deadline clock', () => {
     expect(all.map(({ expiredCount }) => expiredCount)).toEqual([0, 1, 0]);
     clock.unwatch(all[1] as Waiting);
     expect(time.timers.size).toBe(0);
+  });
+
+  test('watches what is watched twice once, and goes on with the others when one is not watched any more', () => {
+    const time = new ScriptedTime();
+    const clock = new DeadlineClock(100, time);
+    const [first, second, third] = [new Waiting(50), new Waiting(50), new Waiting(50)];
+    for (const waiting of [first, first, second, third]) clock.watch(waiting);
+    clock.unwatch(first);
+    clock.unwatch(third);
+    expect([first, second, third].map(({ clockIndex }) => clockIndex)).toEqual([-1, 0, -1]);
+    expect(time.timers.size).toBe(1);
+    time.passTo(100);
+    expect([first, second, third].map(({ expiredCount }) => expiredCount)).toEqual([0, 1, 0]);
+    clock.unwatch(second);
+    expect(time.timers.size).toBe(0);
+    clock.watch(first);
+    expect(time.timers.size).toBe(1);
+  });
+
+  test('reports a deadline at its time, which is none from then on', () => {
+    const time = new ScriptedTime();
+    const clock = new DeadlineClock(100, time);
+    const waiting = new Waiting(150);
+    clock.watch(waiting);
+    time.passTo(150);
+    expect([waiting.expiredCount, waiting.deadlineMs]).toEqual([1, Number.POSITIVE_INFINITY]);
+  });
+
+  test('remembers the time that it was asked for last', () => {
+    const time = new ScriptedTime();
+    time.ms = 5;
+    const clock = new DeadlineClock(100, time);
+    time.ms = 7;
+    expect(clock.cachedNowMs).toBe(5);
+    expect(clock.nowMs()).toBe(7);
+    expect(clock.cachedNowMs).toBe(7);
+  });
+
+  test('checks at another interval from when it is told, and not before there is something to check', () => {
+    const running: number[] = [];
+    const time: TimeSource = {
+      nowMs: () => 0,
+      every(intervalMs) {
+        running.push(intervalMs);
+        return () => running.splice(running.indexOf(intervalMs), 1);
+      },
+      afterReads: (callback) => callback(),
+    };
+    const clock = new DeadlineClock(100, time);
+    clock.setTick(200);
+    expect(running).toEqual([]);
+    const waiting = new Waiting(1);
+    clock.watch(waiting);
+    expect(running).toEqual([200]);
+    clock.setTick(200);
+    expect(running).toEqual([200]);
+    clock.setTick(300);
+    expect(running).toEqual([300]);
+    clock.unwatch(waiting);
+    expect(running).toEqual([]);
+  });
+
+  test('has the time of the system unless it is given another, and reads sockets before a deadline', async () => {
+    const clock = new DeadlineClock(5);
+    const startMs = performance.now();
+    expect(clock.nowMs() - startMs).toBeLessThan(1_000);
+    const steps: string[] = [];
+    const expired = Promise.withResolvers<void>();
+    const waiting = new Waiting(clock.nowMs() + 10);
+    waiting.onDeadline = () => {
+      steps.push('deadline');
+      expired.resolve();
+    };
+    clock.watch(waiting);
+    await expired.promise;
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(10);
+    clock.unwatch(waiting);
+    expect(steps).toEqual(['deadline']);
   });
 
   test('checks ten times per shortest time-out, within limits', () => {

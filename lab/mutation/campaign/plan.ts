@@ -1,3 +1,9 @@
+/** Runs test files with a mutant that is on from the start; 0: none. */
+export interface WholeRun {
+  readonly id: number;
+  readonly tests: readonly string[];
+}
+
 /** What one process of the campaign does, as its worker reads it from a file. */
 export interface Plan {
   /** The file that the worker appends its results to. */
@@ -6,12 +12,16 @@ export interface Plan {
   readonly mutantCount: number;
   /** The mutants that nothing has killed, and that may still be tried: for how many milliseconds more. */
   readonly alive: readonly (readonly [id: number, restMs: number])[];
-  /** Tests that take longer wait for the round of the slow ones. */
+  /** Tests that take longer wait for a later round. */
   readonly maxTestMs: number;
+  /** The tests that waited for this round; null: all are tried. */
+  readonly tests: readonly string[] | null;
   /** A file whose tests are run without a mutant after each mutant, because kills were retracted there; empty: none. */
   readonly carefulFile: string;
   /** The mutant that is on from the start, when the modules load; 0: none is; null: mutants are switched on test by test. */
   readonly wholeRun: number | null;
+  /** The runs that the process makes one after another, each in workers of its own; null: it makes one, of all files. */
+  readonly wholeRuns: readonly WholeRun[] | null;
 }
 
 /** What a worker reports, one line of JSON each. */
@@ -28,10 +38,11 @@ export type Report =
   | { readonly kind: 'retracted'; readonly ids: readonly number[] }
   /** A test is of no use here: it fails when it runs a second time in one process. */
   | { readonly kind: 'unrepeatable'; readonly test: string }
-  /** A test waits for the round of the slow ones. */
+  /** A test waits for a later round. */
   | { readonly kind: 'slow'; readonly file: string; readonly test: string }
   /** The process is not fit for more, and is to be replaced. */
   | { readonly kind: 'worn'; readonly file: string }
+  | { readonly kind: 'whole run'; readonly id: number; readonly ms: number; readonly hasPassed: boolean }
   | { readonly kind: 'file ended'; readonly file: string };
 
 /** By what a mutant was noticed. */

@@ -1,15 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { BaseSequencer, createVitest, type TestSpecification } from 'vitest/node';
 import { ROOT } from '#testkit/programs/results.ts';
 import { instrument } from '../mutants/instrument.ts';
 import { mutantsOf } from '../mutants/room-mutants.ts';
 import { MUTATED_ROOMS } from '../rooms.ts';
-import { PLAN_VARIABLE, type Plan } from './plan.ts';
+import { PLAN_VARIABLE, type Plan, type Report, type WholeRun } from './plan.ts';
 
 /*
  * Runs test files of a room, with its mutants compiled into the sources: `node room-process.ts ROOM FILE...`. The
- * worker reads its plan from the file that the environment names. Ends with 1 if a test failed.
+ * worker reads its plan from the file that the environment names.
  */
 
 /** What tests clean up may hang in a mutant. */
@@ -20,7 +20,8 @@ const room = MUTATED_ROOMS.find((each) => each.name === name);
 if (room === undefined) throw new Error(`there is no room ${name}`);
 
 const byFile = mutantsOf(room);
-const plan: Plan = JSON.parse(readFileSync(process.env[PLAN_VARIABLE] ?? '', 'utf8'));
+const planPath = process.env[PLAN_VARIABLE] ?? '';
+const plan: Plan = JSON.parse(readFileSync(planPath, 'utf8'));
 
 /** Keeps the order of the command line. */
 class InOrder extends BaseSequencer {
@@ -41,10 +42,11 @@ const vitest = await createVitest(
     reporters: [{}],
     // What is cached has no mutants, or those of another run.
     fsModuleCache: false,
-    isolate: false,
+    // A mutant that is on from the start needs modules that load with it.
+    isolate: plan.wholeRuns !== null,
     fileParallelism: false,
     maxWorkers: 1,
-    bail: plan.wholeRun === null ? 0 : 1,
+    bail: plan.wholeRuns === null ? 0 : 1,
     testTimeout: 60_000,
     hookTimeout: HOOK_TIMEOUT_MS,
     teardownTimeout: 1_000,
@@ -67,10 +69,27 @@ const vitest = await createVitest(
     ],
   },
 );
-const { testModules, unhandledErrors } = await vitest.start();
-const hasFailed = unhandledErrors.length > 0 || testModules.some((module) => !module.ok());
-for (const error of unhandledErrors) console.error(error);
-for (const module of testModules)
-  for (const error of module.errors()) console.error(error.message, error.stack);
+if (plan.wholeRuns === null) {
+  const { testModules, unhandledErrors } = await vitest.start();
+  for (const error of unhandledErrors) console.error(error);
+  for (const module of testModules)
+    for (const error of module.errors()) console.error(error.message, error.stack);
+} else {
+  await vitest.standalone();
+  for (const wholeRun of plan.wholeRuns) await runWhole(wholeRun);
+}
 await vitest.close();
-process.exit(hasFailed ? 1 : 0);
+process.exit(0);
+
+/** Workers read the plan when they start: each run begins with one of its own. */
+async function runWhole({ id, tests }: WholeRun): Promise<void> {
+  writeFileSync(planPath, JSON.stringify({ ...plan, wholeRun: id }));
+  const startMs = performance.now();
+  const specifications = await vitest.globTestSpecifications([...tests]);
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+  const report: Report = {
+    ...{ kind: 'whole run', id, ms: performance.now() - startMs },
+    hasPassed: unhandledErrors.length === 0 && testModules.every((module) => module.ok()),
+  };
+  appendFileSync(plan.log, `${JSON.stringify(report)}\n`);
+}

@@ -3,18 +3,19 @@ import { once } from 'node:events';
 import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ROOT } from '#testkit/programs/results.ts';
 import type { Mutant } from '../mutants/find-mutants.ts';
 import { filesIn, mutantsOf } from '../mutants/room-mutants.ts';
 import type { MutatedRoom } from '../rooms.ts';
-import { type HowKilled, PLAN_VARIABLE, type Plan, type Report } from './plan.ts';
+import { type HowKilled, PLAN_VARIABLE, type Plan, type Report, type WholeRun } from './plan.ts';
 
-/** A test that takes longer is left to the round of the slow ones. */
-const MAX_QUICK_TEST_MS = 250;
-/** Tests that take even longer, such as those that explore many histories, try no mutants. */
-const MAX_SLOW_TEST_MS = 3_000;
+/**
+ * How long the tests of each round may take: quick ones kill most mutants, and slow ones get those that are left. Tests
+ * that take even longer, such as those that explore many histories, try no mutants.
+ */
+const MAX_TEST_MS = [40, 250, 3_000];
 /** For how long a mutant is tried: those in the way of every request are reached by every test. */
 const MAX_MUTANT_MS = 4_000;
 /** A process that reports nothing for so long hangs in its mutant, beyond what it notices itself. */
@@ -62,6 +63,8 @@ export interface Selection {
   readonly deadlineMs: number;
   /** Only mutants of files whose path contains this. */
   readonly filter: string;
+  /** Only tests of files whose path contains this. */
+  readonly tests: string;
 }
 
 /** What is known of the mutants of a room while they are tried. */
@@ -73,11 +76,12 @@ interface Course {
   readonly reached: Set<number>;
   /** Only when modules load, or in hooks: the files that do. */
   readonly early: Map<number, Set<string>>;
-  /** The test files that run something of a source. */
+  /** The test files that run something of the sources in a folder. */
   readonly testsOf: Map<string, Set<string>>;
   /** How many processes have fallen silent in a mutant. */
   readonly silenced: Map<number, number>;
-  readonly slowFiles: Set<string>;
+  /** The tests that wait for a later round. */
+  readonly slow: Set<string>;
   readonly unrepeatable: Set<string>;
   readonly ended: Set<string>;
   /** The mutant that is on; 0: none. */
@@ -89,7 +93,7 @@ interface Course {
 /** Tries the mutants of a room on its tests. `tell` says how far it is. */
 export async function runRoom(
   room: MutatedRoom,
-  { sample, deadlineMs, filter }: Selection,
+  { sample, deadlineMs, filter, tests: testFilter }: Selection,
   tell: (text: string) => void,
 ): Promise<RoomResult> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-mutation-'));
@@ -104,7 +108,7 @@ export async function runRoom(
     early: new Map(),
     testsOf: new Map(),
     silenced: new Map(),
-    slowFiles: new Set(),
+    slow: new Set(),
     unrepeatable: new Set(),
     ended: new Set(),
     trying: 0,
@@ -114,7 +118,10 @@ export async function runRoom(
   const isOver = (): boolean => performance.now() > deadlineMs;
   let processes = 0;
 
-  const runProcess = async (files: readonly string[], plan: Pick<Plan, 'maxTestMs' | 'wholeRun'>) => {
+  const runProcess = async (
+    files: readonly string[],
+    plan: Pick<Plan, 'maxTestMs' | 'tests' | 'wholeRuns'>,
+  ) => {
     processes++;
     const log = join(folder.path, `${processes}.jsonl`);
     const planPath = join(folder.path, `${processes}.json`);
@@ -124,6 +131,7 @@ export async function runRoom(
       mutantCount: mutants.length,
       alive,
       carefulFile: course.carefulFile,
+      wholeRun: null,
       ...plan,
     };
     writeFileSync(planPath, JSON.stringify(whole));
@@ -131,7 +139,7 @@ export async function runRoom(
     // In CI, Vitest writes no snapshots.
     const env = { ...process.env, [PLAN_VARIABLE]: planPath, CI: '1' };
     const args = [join(import.meta.dirname, 'room-process.ts'), room.name, ...files];
-    const stdio = ['ignore', 'ignore', plan.wholeRun === null ? 'inherit' : 'ignore'] as const;
+    const stdio = ['ignore', 'ignore', plan.wholeRuns === null ? 'inherit' : 'ignore'] as const;
     // A group of its own: what tests start ends with it.
     const child = spawn(process.execPath, args, { cwd: ROOT, env, detached: true, stdio: [...stdio] });
     const end = (): void => killGroup(child);
@@ -140,7 +148,11 @@ export async function runRoom(
     return { child, log };
   };
 
-  const round = async (files: readonly string[], maxTestMs: number): Promise<void> => {
+  const round = async (
+    files: readonly string[],
+    maxTestMs: number,
+    tests: readonly string[] | null,
+  ): Promise<void> => {
     course.ended.clear();
     for (
       let left = files;
@@ -148,7 +160,7 @@ export async function runRoom(
       left = files.filter((file) => !course.ended.has(file))
     ) {
       if (processes > MAX_PROCESSES) throw new Error(`the tests of ${room.name} wear out their processes`);
-      const { child, log } = await runProcess(left, { maxTestMs, wholeRun: null });
+      const { child, log } = await runProcess(left, { maxTestMs, tests, wholeRuns: null });
       using tail = followLog(log);
       course.isWorn = false;
       course.trying = 0;
@@ -176,38 +188,58 @@ export async function runRoom(
     }
   };
 
-  const files = filesIn(room.tests, '.test.ts');
-  await round(files, MAX_QUICK_TEST_MS);
-  const slow = files.filter((file) => course.slowFiles.has(file));
-  if (slow.length > 0) await round(slow, MAX_SLOW_TEST_MS);
-  const runWhole = async (wholeRun: number, tests: readonly string[], maxMs: number): Promise<boolean> => {
-    const { child } = await runProcess(tests, { maxTestMs: 0, wholeRun });
-    const timer = setTimeout(() => void endGroup(child), maxMs);
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-    clearTimeout(timer);
-    await endGroup(child);
-    return child.exitCode === 0;
-  };
-  /** How long these tests take without a mutant; null: they fail. */
-  const normalMs = new Map<string, number | null>();
-  // A mutant that runs only when modules load, or in hooks, has a run of its own, with tests of its source.
-  for (const [id, loading] of course.early) {
-    if (isOver()) break;
-    if (course.reached.has(id) || !course.restMs.has(id)) continue;
-    tell(`${course.killed.size} killed, whole runs`);
-    const using = course.testsOf.get(mutants[id - 1]?.file ?? '') ?? loading;
-    const tests = files.filter((file) => using.has(file)).slice(0, MAX_WHOLE_RUN_FILES);
-    const key = tests.join(' ');
-    if (!normalMs.has(key)) {
-      const startMs = performance.now();
-      const hasPassed = await runWhole(0, tests, MAX_NORMAL_RUN_MS);
-      normalMs.set(key, hasPassed ? performance.now() - startMs : null);
+  /** A mutant that runs only when modules load, or in hooks, has runs of its own. */
+  const tryFromStart = async (runs: readonly WholeRun[]): Promise<void> => {
+    /** How long tests take without a mutant; none: they fail. */
+    const normalMs = new Map<string, number>();
+    let left = runs;
+    while (left.length > 0 && !isOver()) {
+      const { child, log } = await runProcess(files, { maxTestMs: 0, tests: null, wholeRuns: left });
+      using tail = followLog(log);
+      let heardMs = performance.now();
+      const take = (): void => {
+        for (const line of tail.take()) {
+          const [run] = left;
+          if (line.kind !== 'whole run' || run === undefined) continue;
+          heardMs = performance.now();
+          left = left.slice(1);
+          noteWholeRun(course, run, line, normalMs);
+        }
+      };
+      const isSilent = (): boolean => {
+        const [run] = left;
+        const usualMs = run === undefined ? undefined : normalMs.get(run.tests.join(' '));
+        const limitMs = usualMs === undefined ? MAX_NORMAL_RUN_MS : usualMs * WHOLE_RUN_FACTOR + WHOLE_RUN_MS;
+        return performance.now() - heardMs > limitMs;
+      };
+      while (child.exitCode === null && child.signalCode === null && !isOver() && !isSilent()) {
+        take();
+        tell(`${course.killed.size} killed, ${left.length} whole runs left`);
+        await wait(POLL_MS);
+      }
+      await endGroup(child);
+      take();
+      const [run] = left;
+      if (run === undefined || isOver()) return;
+      const count = (course.silenced.get(run.id) ?? 0) + 1;
+      course.silenced.set(run.id, count);
+      if (!isSilent()) throw new Error(`the tests of ${room.name} cannot run: ${run.tests.join(' ')}`);
+      if (run.id === 0 || count === SILENCED_PROCESSES) {
+        if (run.id !== 0) course.killed.set(run.id, { how: 'whole run', test: run.tests[0] ?? '' });
+        left = left.slice(1);
+      }
     }
-    const usualMs = normalMs.get(key) ?? null;
-    if (usualMs === null || (await runWhole(id, tests, usualMs * WHOLE_RUN_FACTOR + WHOLE_RUN_MS)))
-      course.survivedRuns.set(id, 1);
-    else course.killed.set(id, { how: 'whole run', test: tests[0] ?? '' });
+  };
+
+  const files = filesIn(room.tests, '.test.ts').filter((file) => file.includes(testFilter));
+  for (const [index, maxTestMs] of MAX_TEST_MS.entries()) {
+    const slow = [...course.slow];
+    course.slow.clear();
+    const waiting = files.filter((file) => slow.some((test) => test.startsWith(`${file} > `)));
+    if (index === 0) await round(files, maxTestMs, null);
+    else await round(waiting, maxTestMs, slow);
   }
+  await tryFromStart(toWholeRuns(course, mutants, files));
   const wasOver = isOver();
   const outcomes = mutants.map((mutant, index): Outcome => {
     const id = index + 1;
@@ -223,14 +255,46 @@ export async function runRoom(
   return { outcomes, unrepeatable: [...course.unrepeatable] };
 }
 
+/** The runs of mutants that no test reaches after the modules have loaded: with tests of their folders, once without. */
+function toWholeRuns(
+  course: Course,
+  mutants: readonly Mutant[],
+  files: readonly string[],
+): readonly WholeRun[] {
+  const byTests = new Map<string, WholeRun[]>();
+  for (const [id, loading] of course.early) {
+    if (course.reached.has(id) || !course.restMs.has(id)) continue;
+    const using = course.testsOf.get(dirname(mutants[id - 1]?.file ?? '')) ?? loading;
+    const tests = files.filter((file) => using.has(file)).slice(0, MAX_WHOLE_RUN_FILES);
+    const key = tests.join(' ');
+    const runs = byTests.get(key) ?? [{ id: 0, tests }];
+    runs.push({ id, tests });
+    byTests.set(key, runs);
+  }
+  return [...byTests.values()].flat();
+}
+
+function noteWholeRun(
+  course: Course,
+  { id, tests }: WholeRun,
+  { ms, hasPassed }: Extract<Report, { kind: 'whole run' }>,
+  normalMs: Map<string, number>,
+): void {
+  const key = tests.join(' ');
+  if (id === 0) {
+    if (hasPassed) normalMs.set(key, ms);
+  } else if (hasPassed || !normalMs.has(key)) course.survivedRuns.set(id, 1);
+  else course.killed.set(id, { how: 'whole run', test: tests[0] ?? '' });
+}
+
 function note(course: Course, mutants: readonly Mutant[], report: Report): void {
   switch (report.kind) {
     case 'reached':
       for (const id of report.ids) {
         course.reached.add(id);
-        const source = mutants[id - 1]?.file ?? '';
-        const tests = course.testsOf.get(source) ?? new Set();
-        course.testsOf.set(source, tests.add(report.test.split(' > ')[0] ?? ''));
+        const folder = dirname(mutants[id - 1]?.file ?? '');
+        const tests = course.testsOf.get(folder) ?? new Set();
+        course.testsOf.set(folder, tests.add(report.test.split(' > ')[0] ?? ''));
       }
       return;
     case 'reached early':
@@ -255,7 +319,7 @@ function note(course: Course, mutants: readonly Mutant[], report: Report): void 
       for (const id of report.ids) course.killed.delete(id);
       return;
     case 'slow':
-      course.slowFiles.add(report.file);
+      course.slow.add(report.test);
       return;
     case 'worn':
       course.carefulFile = report.file;
@@ -263,6 +327,8 @@ function note(course: Course, mutants: readonly Mutant[], report: Report): void 
       return;
     case 'file ended':
       course.ended.add(report.file);
+      return;
+    case 'whole run':
       return;
     case 'unrepeatable':
       course.unrepeatable.add(report.test);

@@ -396,7 +396,6 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
   #finish(end: ExchangeEnd): void {
     const exchange = this.#exchange;
     this.#exchange = null;
-    this.#body.forgetSink();
     exchange?.finish(end, this.#context.clock.nowMs());
   }
 

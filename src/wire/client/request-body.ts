@@ -62,11 +62,6 @@ export class RequestBody implements BodySink {
     return sink;
   }
 
-  /** Detaches the sink. The state does not change. */
-  forgetSink(): void {
-    this.#sink = null;
-  }
-
   /** Counts bytes that were discarded without being parsed. */
   countDiscarded(sizeBytes: number): void {
     this.#discardedBytes += sizeBytes;

@@ -84,7 +84,7 @@ export class FieldLines {
   expect: string | null = null;
 
   /**
-   * Reads the field lines in `bytes[start, end)`, each with its CRLF (RFC 9112 5). `text` holds the same bytes as
+   * Reads the field lines in `bytes[start, end)`, which ends with a CRLF (RFC 9112 5). `text` holds the same bytes as
    * latin-1 and begins at `bytes[textStart]`.
    *
    * Throws HttpError('malformed') for anything else, such as a folded line, a space before the colon, a control byte,
@@ -112,7 +112,6 @@ export class FieldLines {
       }
       at += 2;
     }
-    if (at !== end) throw new HttpError('malformed');
   }
 
   #add(name: string, value: string): FieldRole | null {

@@ -39,7 +39,6 @@ export class TrailerSection {
   /** Begins the section of the next body. */
   start(): void {
     this.#state = LINE_START;
-    this.#bytes = NOTHING;
     this.#sizeBytes = 0;
     // The previous fields belong to their reader.
     if (this.#fields.count > 0) this.#fields = new Fields();

@@ -77,6 +77,7 @@ describe('a body without a length', () => {
     const reader = new BodyReader();
     expect(readBody(UNTIL_CLOSE, ['he', '', 'llo'], reader)).toMatchObject({
       views: ['he', 'llo'],
+      restBytes: 0,
       isDone: false,
     });
     reader.end();
@@ -96,6 +97,7 @@ describe('a chunked body', () => {
     ['data that looks like framing', '8\r\n\r\n0\r\n\r\n\0\r\n0\r\n\r\n', ['\r\n0\r\n\r\n\0']],
     ['an extension', '5;a\r\nhello\r\n0;b\r\n\r\n', ['hello']],
     ['an extension with a value', '5;a=b\r\nhello\r\n0\r\n\r\n', ['hello']],
+    ['an extension with long names', '5;abc=def\r\nhello\r\n0\r\n\r\n', ['hello']],
     ['an extension in quotes', '5;a="\tb;c=\\"\\\\ \xe9"\r\nhello\r\n0\r\n\r\n', ['hello']],
     ['an extension of empty quotes', '5;a=""\r\nhello\r\n0\r\n\r\n', ['hello']],
     ['several extensions', '5;a=b;c;d="e";f=g\r\nhello\r\n0\r\n\r\n', ['hello']],
@@ -144,6 +146,7 @@ describe('a chunked body', () => {
   test.for([
     ['no size', '\r\n'],
     ['a size that is not a number', 'zz\r\n'],
+    ['a size with a letter that is no digit', 'g\r\n0123456789abcdef\r\n0\r\n\r\n'],
     ['a negative size', '-5\r\nhello\r\n'],
     ['a size with a plus', '+5\r\nhello\r\n'],
     ['a size with 0x', '0x5\r\nhello\r\n'],
@@ -156,6 +159,8 @@ describe('a chunked body', () => {
     ['a size beyond 2^64', 'fffffffffffffffff\r\n'],
     ['an LF after the size', '5\nhello\r\n'],
     ['a CR after the size', '5\rhello\r\n'],
+    ['a CR and another byte for the line end after the size', '5\rXhello\r\n0\r\n\r\n'],
+    ['another byte and an LF for the line end after the size', '5X\nhello\r\n0\r\n\r\n'],
     ['CR CR LF after the size', '5\r\r\nhello\r\n'],
     ['a NUL after the size', '5\0\r\nhello\r\n'],
     ['an empty extension', '5;\r\nhello\r\n'],
@@ -182,6 +187,7 @@ describe('a chunked body', () => {
     ['a chunk that is shorter than its size', '6\r\nhello\r\n0\r\n\r\n'],
     ['an LF after the data', '5\r\nhello\n0\r\n\r\n'],
     ['a CR after the data', '5\r\nhello\r0\r\n\r\n'],
+    ['a CR and another byte for the line end after the data', '5\r\nhello\rX0\r\n\r\n'],
     ['nothing after the data', '5\r\nhello0\r\n\r\n'],
     ['an LF after the last chunk', '0\n\r\n'],
     ['an LF at its end', '0\r\n\n'],
@@ -196,6 +202,19 @@ describe('a chunked body', () => {
     expect(() => readBody(CHUNKED, ['5;abcde\r\nhello\r\n'], reader)).toThrow(MALFORMED);
     expect(() => readBody(CHUNKED, ['5;abcdefg'], reader)).toThrow(MALFORMED);
     expect(() => readBody(CHUNKED, [...'5;abcdefg'], reader)).toThrow(MALFORMED);
+  });
+
+  test('may have a size line of 4 KiB, and a trailer section of 16 KiB, but no longer', () => {
+    const line = `5;${'a'.repeat(4096 - 4)}\r\n`;
+    expect(readBody(CHUNKED, [`${line}hello\r\n0\r\n\r\n`]).isDone).toBe(true);
+    expect(() => readBody(CHUNKED, [`5${line}`])).toThrow(MALFORMED);
+    const section = `X: ${'a'.repeat(16 * 1024 - 7)}\r\n\r\n`;
+    expect(readBody(CHUNKED, [`0\r\n${section}`]).isDone).toBe(true);
+    expect(() => readBody(CHUNKED, [`0\r\nX${section}`])).toThrow(MALFORMED);
+  });
+
+  test('may announce as many bytes as a number holds exactly', () => {
+    expect(readBody(CHUNKED, ['1fffffffffffff\r\nhello'])).toMatchObject({ views: ['hello'], isDone: false });
   });
 
   test('may have many chunks, whose size lines together exceed the limit', () => {
@@ -254,6 +273,12 @@ describe('trailer fields', () => {
     expect(() => read(section)).toThrow(MALFORMED);
   });
 
+  test('are refused at a byte that has no place in them, before they are complete', () => {
+    for (const begin of ['X-A: b\0', 'X-A: b\n', 'X-A: b\rc', '\rX']) {
+      expect(() => readBody(CHUNKED, [`0\r\n${begin}`])).toThrow(MALFORMED);
+    }
+  });
+
   test('are limited in size, however they are split', () => {
     const reader = new BodyReader({ maxTrailerBytes: 10 });
     expect(read('X-A: b\r\n', reader).isDone).toBe(true);
@@ -302,6 +327,8 @@ test('one reader reads the bodies of successive messages', () => {
   expect(readBody({ kind: 'none' }, ['d'], reader)).toMatchObject({ views: [], restBytes: 1 });
   expect(readBody(CHUNKED, ['2\r\n'], reader).isDone).toBe(false);
   expect(readBody(CHUNKED, ['1\r\ne\r\n0\r\n\r\n'], reader)).toMatchObject({ views: ['e'], isDone: true });
+  expect(readBody(CHUNKED, ['2\r\nf'], reader).isDone).toBe(false);
+  expect(readBody({ kind: 'none' }, ['g'], reader)).toMatchObject({ views: [], restBytes: 1, isDone: true });
 });
 
 describe('a body whose chunks are joined', () => {

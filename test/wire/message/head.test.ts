@@ -204,6 +204,7 @@ describe('a request', () => {
     ['ICE/1.0', 'SOURCE / ICE/1.0'],
     ['a space after the version', 'GET / HTTP/1.1 '],
     ['a line of another protocol', 'SSH-2.0-OpenSSH_9.6'],
+    ['a line that does not end after its version', 'GET / HTTP/1.1XXX-A: b'],
   ] as const)('with %s is malformed', ([, line]) => {
     expect(() => parseRequest(`${line}\r\nHost: g\r\n\r\n`)).toThrow(MALFORMED);
   });
@@ -326,6 +327,9 @@ describe('a response', () => {
     'HTTP/1.1 2000 OK',
     'HTTP/1.1 +20 OK',
     'HTTP/1.1 2x0 OK',
+    'HTTP/1.1 2/0 OK',
+    'HTTP/1.1 200 OK\0\0X-A: b',
+    'HTTP/1.1 200XXX-A: b',
     'HTTP/1.1  200 OK',
     'HTTP/1.1\t200 OK',
     'HTTP/1.1 200\tOK',
@@ -428,6 +432,8 @@ describe.for([
     ['a value folded with a tab', 'X-A: b\r\n\tc'],
     ['a fold alone', 'X-A: b\r\n '],
     ['a bare CR', 'X-A: b\rc'],
+    ['a bare CR before what looks like a field', 'X-A: b\rcd: e'],
+    ['another byte and an LF for a line end', 'X-A: b\0\nX-C: d'],
     ['a bare LF', 'X-A: b\nc'],
     ['CR CR LF', 'X-A: b\r'],
     ['a NUL', 'X-A: b\0c'],
@@ -460,6 +466,7 @@ describe.for([
     'Content-Length: 0x1',
     'Content-Length: 1 2',
     'Content-Length: 1,1',
+    'Content-Length: 1:',
     'Content-Length: 1;1',
     'Content-Length: "1"',
     'Content-Length: \xb2',
@@ -546,14 +553,29 @@ describe.for([
   );
 });
 
-test.for(['', '\r\n', 'GET / HTTP/1.1\r\nHost: g\r\n', 'HTTP/1.1 200 OK\r\n', 'HTTP/1.1 200 OK\n\n'])(
-  'an incomplete head is malformed (case %#)',
-  (text) => {
-    const bytes = Buffer.from(text);
-    expect(() => parseRequestHead(bytes, 0, bytes.length)).toThrow(MALFORMED);
-    expect(() => parseResponseHead(bytes, 0, bytes.length, 'GET')).toThrow(MALFORMED);
-  },
-);
+test.for([
+  '',
+  '\r\n',
+  'GET / HTTP/1.1\r\nHost: g\r\n',
+  'GET / HTTP/1.1\r\nHost: g\r\nXX',
+  'HTTP/1.1 200 OK\r\n',
+  'HTTP/1.1 200 OK\r\nXX',
+  'HTTP/1.1 200 OK\n\n',
+])('an incomplete head is malformed (case %#)', (text) => {
+  const bytes = Buffer.from(text);
+  expect(() => parseRequestHead(bytes, 0, bytes.length)).toThrow(MALFORMED);
+  expect(() => parseResponseHead(bytes, 0, bytes.length, 'GET')).toThrow(MALFORMED);
+});
+
+test('a response after others in the same bytes is read by itself', () => {
+  const before = 'HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n';
+  const read = (text: string) => {
+    const bytes = Buffer.from(before + text);
+    return parseResponseHead(bytes, before.length, bytes.length, 'GET');
+  };
+  expect(() => read(response('Transfer-Encoding: chunked\t'))).toThrow(MALFORMED);
+  expect(read(response('Transfer-Encoding: chunked', 'X: \ty')).framing).toEqual({ kind: 'chunked' });
+});
 
 test('a head must not continue after its empty line', () => {
   const bytes = Buffer.from(`${request()}X-A: b\r\n\r\n`);
