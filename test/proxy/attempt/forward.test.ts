@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { decideNext } from '../../../src/proxy/attempt/forward.ts';
+import { type Attempts, decideNext, forward } from '../../../src/proxy/attempt/forward.ts';
+import type { WaitResult } from '../../../src/replicas/data/wait-queue.ts';
+import { openExchange, SETTINGS, startReplica } from './one-request.ts';
 
 const FIRST = { onFreshConnection: false, withUsage: true, mayRetryStatus: false };
 
@@ -23,5 +25,68 @@ describe('what follows an attempt', () => {
     const withoutUsage = { ...FIRST, withUsage: false };
     expect(decideNext({ kind: 'reset_on_reuse', cause: null }, onFresh)).toBe('fail');
     expect(decideNext({ kind: 'usage_refused', statusCode: 400 }, withoutUsage)).toBe('fail');
+  });
+});
+
+describe('a request that waits for a replica', () => {
+  /** Attempts whose only answer is a wait, and what they are asked for. */
+  function waiting() {
+    const waited = Promise.withResolvers<WaitResult>();
+    const asked: string[] = [];
+    const note = (name: string) => () => void asked.push(name);
+    const attempts: Attempts = {
+      acquire: () => ({ result: waited.promise, abandon: () => waited.resolve('gone') }),
+      ...{ hold: note('hold'), withdraw: note('withdraw'), fail: note('fail'), finish: note('finish') },
+      begin: () => {
+        throw new Error('an attempt was begun');
+      },
+      widen: () => {
+        asked.push('widen');
+        return false;
+      },
+    };
+    return { waited, attempts, asked };
+  }
+
+  test('goes to none if its client left at the moment the wait ended, and gives the lease back', async () => {
+    const { replica, lease, pools } = await startReplica();
+    const { exchange, written } = openExchange();
+    const { attempts, waited, asked } = waiting();
+    const forwarded = forward(exchange, attempts, SETTINGS);
+    waited.resolve(lease);
+    exchange.http.finish('closed', 1);
+    await forwarded;
+    expect([asked, written.items, replica.inflight]).toEqual([[], [], 0]);
+    expect(pools.registry.find('a')?.inflight).toBe(0);
+  });
+
+  test('ends its wait when its client leaves', async () => {
+    const { exchange, written } = openExchange();
+    const { attempts, asked } = waiting();
+    const forwarded = forward(exchange, attempts, SETTINGS);
+    exchange.http.finish('closed', 1);
+    await forwarded;
+    expect([asked, written.items]).toEqual([[], []]);
+  });
+
+  test.each([
+    ['overloaded', [], 503],
+    ['no_replica_reachable', ['widen'], 502],
+  ] as const)('is answered with why there is none: %s', async (why, asks, status) => {
+    const { exchange, http } = openExchange();
+    const { attempts, waited, asked } = waiting();
+    const forwarded = forward(exchange, attempts, SETTINGS);
+    waited.resolve(why);
+    await forwarded;
+    expect(asked).toEqual(asks);
+    expect(http.text()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*"${why}"`));
+  });
+
+  test('is not even acquired for where its client has left before', async () => {
+    const { exchange } = openExchange();
+    exchange.http.finish('closed', 1);
+    const { attempts, asked } = waiting();
+    await forward(exchange, { ...attempts, acquire: () => expect.fail('acquired') }, SETTINGS);
+    expect(asked).toEqual([]);
   });
 });
