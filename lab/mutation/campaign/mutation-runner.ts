@@ -147,6 +147,7 @@ class MutationRunner extends TestRunner {
     result.errors = isLast ? [] : [{ message: 'there is more to try' }];
     result.attempts = [];
     if (!isLast) return;
+    report({ kind: 'test ended', test: trial.name });
     this.#trial = null;
     mutants.takeReached();
   }
@@ -174,7 +175,7 @@ class MutationRunner extends TestRunner {
           return true;
         }
         report({ kind: 'reached', test: name, ms, ids: reached });
-        if (plan.tests !== null && !plan.tests.includes(name)) return true;
+        if (plan.endedTests.includes(name) || plan.tests?.includes(name) === false) return true;
         trial.normalMs = ms;
         trial.waiting = reached.filter((id) => (restMs.get(id) ?? 0) > 0);
         if (trial.waiting.length === 0) return true;

@@ -16,6 +16,8 @@ export interface Plan {
   readonly maxTestMs: number;
   /** The tests that waited for this round; null: all are tried. */
   readonly tests: readonly string[] | null;
+  /** The tests that an earlier process has brought to their end in this round. */
+  readonly endedTests: readonly string[];
   /** A file whose tests are run without a mutant after each mutant, because kills were retracted there; empty: none. */
   readonly carefulFile: string;
   /** The mutant that is on from the start, when the modules load; 0: none is; null: mutants are switched on test by test. */
@@ -43,6 +45,7 @@ export type Report =
   /** The process is not fit for more, and is to be replaced. */
   | { readonly kind: 'worn'; readonly file: string }
   | { readonly kind: 'whole run'; readonly id: number; readonly ms: number; readonly hasPassed: boolean }
+  | { readonly kind: 'test ended'; readonly test: string }
   | { readonly kind: 'file ended'; readonly file: string };
 
 /** By what a mutant was noticed. */

@@ -84,6 +84,8 @@ interface Course {
   readonly slow: Set<string>;
   readonly unrepeatable: Set<string>;
   readonly ended: Set<string>;
+  /** In this round. */
+  readonly endedTests: Set<string>;
   /** The mutant that is on; 0: none. */
   trying: number;
   carefulFile: string;
@@ -111,6 +113,7 @@ export async function runRoom(
     slow: new Set(),
     unrepeatable: new Set(),
     ended: new Set(),
+    endedTests: new Set(),
     trying: 0,
     carefulFile: '',
     isWorn: false,
@@ -131,6 +134,7 @@ export async function runRoom(
       mutantCount: mutants.length,
       alive,
       carefulFile: course.carefulFile,
+      endedTests: [...course.endedTests],
       wholeRun: null,
       ...plan,
     };
@@ -154,6 +158,7 @@ export async function runRoom(
     tests: readonly string[] | null,
   ): Promise<void> => {
     course.ended.clear();
+    course.endedTests.clear();
     for (
       let left = files;
       left.length > 0 && !isOver();
@@ -324,6 +329,9 @@ function note(course: Course, mutants: readonly Mutant[], report: Report): void 
     case 'worn':
       course.carefulFile = report.file;
       course.isWorn = true;
+      return;
+    case 'test ended':
+      course.endedTests.add(report.test);
       return;
     case 'file ended':
       course.ended.add(report.file);

@@ -50,11 +50,13 @@ export function openExchange(lines: readonly string[] = ['GET /v1/x?y HTTP/1.1',
   return { exchange, written, http, defects, pause };
 }
 
-/** A server that the test answers byte by byte, and the replica of it in a pool. */
-export async function startReplica() {
+/** A server that the test answers byte by byte, and the replica of it in a pool; at an address that refuses, on demand. */
+export async function startReplica({ refuses = false } = {}) {
   const server = await startTcpServer();
   onTestFinished(() => server[Symbol.asyncDispose]());
-  const pools = createPools([toReplicaConfig('a', ['m'], { url: `${server.url}/base` })]);
+  // The server has this port, but not at this address.
+  const url = refuses ? server.url.replace('127.0.0.1', '127.0.0.9') : server.url;
+  const pools = createPools([toReplicaConfig('a', ['m'], { url: `${url}/base` })]);
   onTestFinished(() => pools.pool.close());
   const lease = pools.pool.acquire('m', new Set());
   if (!(lease instanceof Lease)) throw new Error(String(lease));

@@ -148,8 +148,7 @@ describe('the request to a replica', () => {
 
 describe('a replica that cannot be reached', () => {
   test('is told with the cause, and leaves the exchange to other attempts', async () => {
-    const { replica, server } = await startReplica();
-    await server[Symbol.asyncDispose]();
+    const { replica } = await startReplica({ refuses: true });
     const { exchange, written } = openExchange();
     const outcome = await send(toAttempt(exchange, replica).request, SETTINGS);
     expect(outcome).toMatchObject({ kind: 'not_connected', cause: { code: 'ECONNREFUSED' } });
@@ -158,8 +157,7 @@ describe('a replica that cannot be reached', () => {
   });
 
   test('is not told of a client that left before', async () => {
-    const { replica, server } = await startReplica();
-    await server[Symbol.asyncDispose]();
+    const { replica } = await startReplica({ refuses: true });
     const { exchange } = openExchange();
     const sent = send(toAttempt(exchange, replica).request, SETTINGS);
     exchange.http.finish('closed', 1);

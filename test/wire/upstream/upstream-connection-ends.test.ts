@@ -283,9 +283,9 @@ describe('a connection', () => {
   });
 
   test('that cannot be opened says why', async () => {
-    const server = await startTcpServer();
-    await server[Symbol.asyncDispose]();
-    const { connections } = connect(server.url);
+    await using server = await startTcpServer();
+    // The server has this port, but not at this address.
+    const { connections } = connect(server.url.replace('127.0.0.1', '127.0.0.9'));
     await expect(open(connections)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
