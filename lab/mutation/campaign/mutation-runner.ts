@@ -131,6 +131,8 @@ class MutationRunner extends TestRunner {
     } finally {
       stop?.();
       if (mutants.isEndless) trial.how = 'loop';
+      // Vitest would wait for what the test expects of a promise.
+      if (trial.how !== null) Object.assign(test, { promises: [] });
       if (trial.purpose === 'reach') trial.normalTurns = mutants.turns;
       // What cleans up after the test is not what is tested.
       mutants.activate(0);

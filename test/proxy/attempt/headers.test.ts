@@ -5,7 +5,7 @@ import { findHeadEnd, parseRequestHead, parseResponseHead } from '../../../src/w
 
 const TARGET = { host: 'replica:8000', path: '/base/x' };
 const IDENTITY = {
-  ...{ viaName: 'gw', requestId: 'id-1', apiKey: undefined, withheldFields: null },
+  ...{ viaName: 'gw', requestId: 'id-1', apiKey: null, withheldFields: null },
   trace: { traceparent: '00-1-2-01', tracestate: undefined },
 };
 const CLIENT = { remoteAddress: '192.0.2.1', scheme: 'http' } as const;
