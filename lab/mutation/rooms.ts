@@ -106,6 +106,13 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
     ['src/wire'],
     [
       'test/wire/message',
+      'test/wire/deadline-clock.test.ts',
+      'test/wire/shared-limit.test.ts',
+      'test/wire/unread-bytes.test.ts',
+      'test/wire/write-message.test.ts',
+      'test/wire/client/http-exchange.test.ts',
+      'test/wire/client/request-body.test.ts',
+      'test/wire/client/request-input.test.ts',
       'test/wire/upstream',
       'test/wire',
       'test/gateway/wire',

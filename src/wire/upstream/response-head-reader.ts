@@ -58,8 +58,4 @@ export class ResponseHeadReader {
   takeAll(): Buffer {
     return this.#unread.takeAll();
   }
-
-  clear(): void {
-    this.#unread.clear();
-  }
 }

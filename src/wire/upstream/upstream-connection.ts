@@ -71,7 +71,6 @@ export class UpstreamConnection implements Timed {
     this.#socket = socket;
     this.#owner = owner;
     this.connectedMs = owner.clock.nowMs();
-    socket.setNoDelay(true);
     const onRead = (read: Buffer) => this.#onRead(read);
     // A socket that does not read into shared memory (TLS, or an intercepted connection) emits its reads.
     socket.on('data', onRead);
@@ -153,14 +152,13 @@ export class UpstreamConnection implements Timed {
 
   /** Stops reading until `resume`, because the client accepts no more bytes. */
   pause(): void {
-    if (this.#isPaused || this.#state === 'closed') return;
     this.#isPaused = true;
     this.deadlineMs = NEVER;
     this.#socket.pause();
   }
 
   resume(): void {
-    if (!this.#isPaused || this.#state === 'closed') return;
+    if (!this.#isPaused) return;
     this.#isPaused = false;
     this.#restartIdleTimeout(this.#owner.clock.cachedNowMs);
     this.#socket.resume();
@@ -201,7 +199,6 @@ export class UpstreamConnection implements Timed {
   }
 
   #onRead(read: Buffer): void {
-    if (this.#state === 'closed') return;
     const handler = this.#handler;
     if (handler === null) {
       this.#owner.onUnsolicitedBytes();
@@ -229,10 +226,10 @@ export class UpstreamConnection implements Timed {
       handler.onHead(head, nowMs);
     }
     // `onHead` may have closed the connection.
-    if (this.#state !== 'body' || this.#handler !== handler) return;
+    if (this.#handler !== handler) return;
     this.#restartIdleTimeout(nowMs);
     this.#hasBody ||= at < bytes.length;
-    if (!this.#body.isDone) at = this.#body.read(bytes, at, handler);
+    at = this.#body.read(bytes, at, handler);
     if (this.#handler !== handler) return;
     if (this.#body.isDone) this.#endResponse(handler, at === bytes.length);
     else handler.onReadEnd();
@@ -241,7 +238,7 @@ export class UpstreamConnection implements Timed {
   #startBody(head: ResponseHead): void {
     this.#state = 'body';
     this.#body.start(head.framing);
-    this.#isKept = head.keepsAlive && head.framing.kind !== 'until_close';
+    this.#isKept = head.keepsAlive;
     this.keepAliveHintMs = readKeepAliveHint(head);
   }
 
@@ -259,7 +256,6 @@ export class UpstreamConnection implements Timed {
     const isFree = isExact && this.#isKept && this.#isWritten;
     this.#owner.onResponseEnd();
     this.#handler = null;
-    this.deadlineMs = NEVER;
     if (this.#isPaused) {
       this.#isPaused = false;
       this.#socket.resume();
@@ -268,7 +264,7 @@ export class UpstreamConnection implements Timed {
     if (isFree) this.#state = 'idle';
     else this.#close();
     handler.onEnd(trailers);
-    if (isFree && this.#state === 'idle') this.#owner.onFree(this);
+    if (this.#state === 'idle') this.#owner.onFree(this);
   }
 
   /** The server has closed its side. */
@@ -290,7 +286,6 @@ export class UpstreamConnection implements Timed {
   }
 
   #fail(fault: UpstreamFault, cause: unknown): void {
-    if (this.#state === 'closed') return;
     const handler = this.#handler;
     const hasBytes = this.#hasBytes;
     this.#handler = null;
@@ -307,7 +302,6 @@ export class UpstreamConnection implements Timed {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#owner.clock.unwatch(this);
-    this.#head.clear();
     this.#socket.destroy();
     this.#owner.onClosed(this);
   }

@@ -54,7 +54,7 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined) return null;
-      if (!connection.isClosed && nowMs - connection.connectedMs < this.#settings.maxAgeMs) return connection;
+      if (nowMs - connection.connectedMs < this.#settings.maxAgeMs) return connection;
       connection.destroy();
     }
   }
@@ -87,7 +87,6 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
   /** Destroys all connections. Requests in flight fail. */
   destroy(): void {
     this.#isDestroyed = true;
-    this.retire();
     for (const connection of [...this.#all]) connection.abort();
   }
 

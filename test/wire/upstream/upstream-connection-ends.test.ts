@@ -1,7 +1,8 @@
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '#testkit/certificates.ts';
+import { listen } from '#testkit/servers/local-server.ts';
 import { type ServerSide, startTcpServer } from '#testkit/servers/tcp-server.ts';
 import { DeadlineClock } from '../../../src/wire/deadline-clock.ts';
 import { HttpError } from '../../../src/wire/message/http-error.ts';
@@ -115,13 +116,15 @@ describe('a request fails', () => {
       ...(['malformed', new HttpError('head_too_large'), true] as const),
     ],
   ])('where %s', async (_, answer, fault, cause, hasBytes) => {
-    const { connection, side, defects } = await openTo();
+    const { connection, side, defects, time } = await openTo();
     const faulted = sendNoting(connection);
     expect(connection.isBusy).toBe(true);
     await side.untilReceived('\r\n\r\n');
     answer(side);
     expect(await faulted).toEqual([fault, cause, hasBytes]);
     expect([connection.isClosed, connection.isBusy, defects]).toEqual([true, false, []]);
+    // The clock runs as long as there is a connection.
+    expect(time.timers.size).toBe(0);
     await side.untilClosed();
   });
 
@@ -185,9 +188,9 @@ describe('bytes that belong to no answer', () => {
     const other = await open(connections);
     const otherSide = await server.next();
     for (const each of [connection, other]) connections.returnUnused(each);
-    side.write('HTTP/1.1 408 Request Timeout\r\n\r\n');
-    await side.untilClosed();
+    otherSide.write('HTTP/1.1 408 Request Timeout\r\n\r\n');
     await otherSide.untilClosed();
+    await side.untilClosed();
     expect([connections.takeIdle(), connection.isClosed, other.isClosed]).toEqual([null, true, true]);
 
     const carryOne = async () => {
@@ -233,6 +236,7 @@ describe('a connection', () => {
     ['no number', 'Keep-Alive: timeout=x\r\n', 3_600_000, true],
     ['a parameter with a similar name', 'Keep-Alive: xtimeout=1\r\n', 3_600_000, true],
     ['nothing, where ours are not kept', '', 0, false],
+    ['nothing, where ours are kept for a moment', '', 1, true],
   ])('is kept or not as the server and we say: %s', async (_, fields, keepAliveMs, isKept) => {
     const { connections, connection, side } = await openTo({ keepAliveMs });
     const { result } = sendOn(connection);
@@ -271,13 +275,16 @@ describe('a connection', () => {
   });
 
   test('that is too old takes no further request, and is closed', async () => {
-    const { connections, connection, time } = await openTo({ maxAgeMs: 1_000 });
+    const { connections, time, server } = await openTo({ maxAgeMs: 1_000 });
+    time.ms = 500;
+    const connection = await open(connections);
+    await server.next();
     connections.returnUnused(connection);
-    time.ms = 999;
+    time.ms = 1_499;
     connections.clock.nowMs();
     expect(connections.takeIdle()).toBe(connection);
     connections.returnUnused(connection);
-    time.ms = 1_000;
+    time.ms = 1_500;
     connections.clock.nowMs();
     expect([connections.takeIdle(), connection.isClosed]).toEqual([null, true]);
   });
@@ -287,6 +294,92 @@ describe('a connection', () => {
     // The server has this port, but not at this address.
     const { connections } = connect(server.url.replace('127.0.0.1', '127.0.0.9'));
     await expect(open(connections)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  test('takes the end of a body once: what comes after it goes nowhere', async () => {
+    const { connections, connection, side } = await openTo();
+    const { result } = sendOn(connection, { body: null });
+    connection.endBody('p\xefng');
+    await side.untilReceived('\r\n\r\np\xefng');
+    side.write(ANSWER);
+    await result;
+    connection.endBody('more');
+    expect(connection.writeBody('', Buffer.from('more'), '')).toBe(true);
+    expect(connections.takeIdle()).toBe(connection);
+    const second = sendOn(connection);
+    await side.untilReceived('POST');
+    side.write(ANSWER);
+    await second.result;
+    expect(connection.silentSinceMs).toBeNull();
+  });
+
+  test('that carries a second request says nothing of what the first one read', async () => {
+    const { connections, connection, side } = await openTo();
+    const first = sendOn(connection);
+    await side.untilReceived('ping');
+    side.write(ANSWER);
+    await first.result;
+    expect(connections.takeIdle()).toBe(connection);
+    const faulted = sendNoting(connection);
+    await side.untilReceived('GET');
+    side.socket.end();
+    expect(await faulted).toEqual(['closed', null, false]);
+  });
+
+  test('that is resumed without a pause keeps its time to the head', async () => {
+    const { connection, side, time } = await openTo();
+    const faults: UpstreamFault[] = [];
+    connection.send(
+      { ...REQUEST, firstByteMs: 1_000, idleMs: 10 },
+      Object.assign(new Collector(), { onFault: (fault: UpstreamFault) => faults.push(fault) }),
+    );
+    await side.untilReceived('\r\n\r\n');
+    connection.resume();
+    time.passTo(999);
+    expect(faults).toEqual([]);
+    time.passTo(1_000);
+    expect(faults).toEqual(['timed_out']);
+  });
+
+  test('reads no further while it is paused', async () => {
+    const { connection, connections, side, server } = await openTo();
+    const { steps } = sendOn(connection);
+    await side.untilReceived('ping');
+    side.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n');
+    await steps.until(() => steps.items.at(-1) === 'read end');
+    connection.pause();
+    connection.pause();
+    side.write('o');
+    // An answer on another connection comes later than this byte.
+    const other = await open(connections);
+    const { result } = sendOn(other);
+    const otherSide = await server.next();
+    await otherSide.untilReceived('ping');
+    otherSide.write(ANSWER);
+    await result;
+    expect(steps.items).not.toContain('data');
+    connection.resume();
+    await steps.until(() => steps.items.includes('data'));
+  });
+
+  test('whose bytes cannot be decrypted is closed', async () => {
+    await using authority = await createAuthority();
+    using http = await startHttp(() => undefined, {}, await authority.issue('server'));
+    const { port } = new URL(http.url);
+    const relayed = Promise.withResolvers<Socket>();
+    const relay = createServer((socket) => {
+      const target = connectTcp({ host: '127.0.0.1', port: Number(port) });
+      socket.pipe(target).pipe(socket);
+      for (const each of [socket, target]) each.on('error', () => undefined);
+      relayed.resolve(socket);
+    });
+    const relayPort = await listen(relay);
+    onTestFinished(() => void relay.close());
+    const { connections } = connect(`https://127.0.0.1:${relayPort}`, { ca: authority.ca.cert });
+    const connection = await open(connections);
+    const faulted = sendNoting(connection);
+    (await relayed.promise).write('this is no record of TLS');
+    expect(await faulted).toEqual(['closed', expect.objectContaining({ library: 'SSL routines' }), false]);
   });
 
   test('of which the socket is missing without an error says that too', async () => {
@@ -396,6 +489,31 @@ describe('a handler', () => {
     side.write('k');
     await result;
     expect(steps.items).toEqual(['written', 'head', 'read end', 'data', 'read end', 'data', 'end']);
+  });
+
+  test('sees a head of which a part came with one that is informational', async () => {
+    const { connection, connections, side, server } = await openTo();
+    const { result } = sendOn(connection);
+    await side.untilReceived('ping');
+    side.write(`HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n${ANSWER.slice(0, 20)}`);
+    // An answer on another connection comes later than these bytes.
+    const other = sendOn(await open(connections));
+    const otherSide = await server.next();
+    await otherSide.untilReceived('ping');
+    otherSide.write(ANSWER);
+    await other.result;
+    side.write(ANSWER.slice(20));
+    const { head, body } = (await result) as Received;
+    expect([head.status, head.fields.get('x'), body.toString()]).toEqual([200, undefined, 'ok']);
+  });
+
+  test('sees no body in an answer to HEAD, and the connection carries the next request', async () => {
+    const { connection, connections, side } = await openTo();
+    const { result } = sendOn(connection, { method: 'HEAD' });
+    await side.untilReceived('ping');
+    side.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n');
+    expect(((await result) as Received).body.length).toBe(0);
+    expect(connections.takeIdle()).toBe(connection);
   });
 
   test('sees a head that comes byte by byte, after one that is informational', async () => {
