@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { AttemptRequest } from '../../../src/proxy/attempt/attempt.ts';
 import { send } from '../../../src/proxy/attempt/send.ts';
+import { Upload, type UploadSink } from '../../../src/proxy/attempt/upload.ts';
+import type { Finding } from '../../../src/replicas/terms/terms.ts';
 import { openExchange, SETTINGS, startReplica, toAttempt, untilAsked } from './one-request.ts';
 
 const answer = (status: string, body: string, ...lines: readonly string[]) =>
@@ -321,5 +324,172 @@ describe('a status that is retried', () => {
     side.write(answer('503 Later', LOADING, 'Content-Type: application/json'));
     expect(await sent).toMatchObject({ kind: 'loading', statusCode: 503 });
     expect(opened.written.items).toEqual([]);
+  });
+});
+
+describe('a body that is sent as it comes', () => {
+  /** An upload of which the test is the client. */
+  async function startUpload() {
+    const started = await startReplica();
+    const opened = openExchange(['POST /v1/x HTTP/1.1', 'Host: client']);
+    const client: { sink: UploadSink | null; steps: string[] } = { sink: null, steps: [] };
+    const upload = new Upload(
+      {
+        readBody: (sink) => {
+          client.sink = sink;
+        },
+        stopReadingBody: () => void client.steps.push('stop'),
+        ...{ pauseReading: () => undefined, resumeReading: () => undefined },
+      },
+      { kind: 'length', bytes: 4 },
+      { maxBytes: 100, timeoutMs: 1_000 },
+    );
+    const { request, steps } = toAttempt(opened.exchange, started.replica, {
+      ...{ upload, onFreshConnection: true, mayRetryStatus: true },
+    });
+    const retry = { statuses: new Set([503]), attempts: 1 };
+    const sent = send(request, { ...SETTINGS, retry });
+    const side = await started.server.next();
+    await side.untilReceived('Content-Length: 4\r\n');
+    await untilAsked(side);
+    return { ...started, ...opened, client, sent, side, steps };
+  }
+
+  test('goes out in its pieces, and its connection is kept', async () => {
+    const { client, sent, side, replica, steps, exchange } = await startUpload();
+    client.sink?.onData(Buffer.from('pi'));
+    await side.untilReceived('pi');
+    expect(steps).toEqual([]);
+    client.sink?.onData(Buffer.from('ng'));
+    client.sink?.onEnd();
+    await side.untilReceived('ng');
+    side.write(OK);
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 200 });
+    expect([steps, client.steps, exchange.http.isLast]).toEqual([['written', 'response'], [], false]);
+    expect(replica.upstream.takeIdle()).not.toBeNull();
+  });
+
+  test('is not repeated: an answer that would be retried is relayed, and the rest is not read', async () => {
+    const { client, sent, side, exchange, http, written } = await startUpload();
+    side.write(answer('503 Later', 'no'));
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 503 });
+    await written.until(() => http.text().endsWith('no'));
+    expect([client.steps, exchange.http.isLast, http.isKept]).toEqual([['stop'], true, false]);
+  });
+
+  test('that cannot be sent to its end closes the connection, and is a failure before an answer', async () => {
+    const { client, sent, side, exchange } = await startUpload();
+    client.sink?.onData(Buffer.alloc(101));
+    expect(await sent).toEqual({ kind: 'failed', code: 'request_too_large', cause: null });
+    client.sink?.fail('request_timeout');
+    expect([client.steps, exchange.isFinished]).toEqual([['stop'], false]);
+    await side.untilClosed();
+  });
+
+  test('that cannot be sent to its end breaks off an answer that has begun', async () => {
+    const { client, sent, side, exchange, written } = await startUpload();
+    side.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart');
+    await written.next();
+    client.sink?.fail('request_timeout');
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 200 });
+    expect([exchange.ending, exchange.isTruncated, exchange.isFinished]).toEqual([
+      'request_timeout',
+      true,
+      true,
+    ]);
+    await side.untilClosed();
+  });
+
+  test('is told of a replica that leaves once, also if the client goes on', async () => {
+    const { client, sent, side } = await startUpload();
+    side.socket.end();
+    expect(await sent).toMatchObject({ kind: 'failed', code: 'upstream_failed' });
+    client.sink?.onData(Buffer.alloc(101));
+    client.sink?.onTimeout();
+    expect(client.steps).toEqual(['stop']);
+  });
+});
+
+describe('what an answer says of its replica', () => {
+  /** Enough of a reading for an answer that is not read, with something inserted that must be undone, or without. */
+  const reading = (undo: object | null) =>
+    ({ undo, onResponseId: null, endpoint: {} }) as unknown as AttemptRequest['reading'];
+
+  const ask = async (bytes: string, changes: Partial<AttemptRequest> = {}, known?: Finding) => {
+    const { replica, server, pools } = await startReplica();
+    const { reachability } = pools.shared;
+    if (known !== undefined) reachability.note(replica.slot, known);
+    const { exchange } = openExchange();
+    const retry = { statuses: new Set([503]), attempts: 1 };
+    const sent = send(toAttempt(exchange, replica, changes).request, { ...SETTINGS, retry });
+    const side = await server.next();
+    await untilAsked(side);
+    side.write(bytes);
+    const outcome = await sent;
+    return { outcome, replica, side, finding: reachability.findingOf(replica.slot) };
+  };
+
+  test.each([
+    ['200 OK', null],
+    ['200 OK', reading(null)],
+    ['500 No', reading(null)],
+  ])('is noted: %s', async (status, read) => {
+    const { replica, outcome } = await ask(answer(status, 'ok', 'Content-Encoding: gzip'), { reading: read });
+    expect(outcome.kind).toBe('relayed');
+    expect(replica.hasAnswered).toBe(true);
+  });
+
+  test.each([
+    ['is relayed after it was held', answer('400 No', 'no'), { reading: reading({}) }],
+    ['is retried', answer('503 No', 'no'), { mayRetryStatus: true }],
+  ])('is noted where it %s', async (_, bytes, changes) => {
+    expect((await ask(bytes, changes)).replica.hasAnswered).toBe(true);
+  });
+
+  test.each([
+    ['a request for inference does', reading(null), 'reachable'],
+    ['another request does not', null, 'not_an_engine'],
+  ])('is that it is an engine: %s', async (_, read, expected) => {
+    const bytes = answer('200 OK', 'ok', 'Content-Encoding: gzip');
+    const { finding } = await ask(bytes, { reading: read }, 'not_an_engine');
+    expect(finding).toBe(expected);
+  });
+
+  test.each([
+    ['relayed after it was held', '400 No', 'reachable'],
+    ['an error of the engine that is held', '503 No', 'engine_failed'],
+  ])('is that it works again, where it is %s', async (_, status, expected) => {
+    const changes = { reading: reading({}), mayRetryStatus: status.startsWith('503') };
+    expect((await ask(answer(status, 'no'), changes, 'engine_failed')).finding).toBe(expected);
+  });
+
+  test('is that it refuses our option, by the first part of a long answer too, whose rest is not awaited', async () => {
+    const body = 'stream_options'.padEnd(64 * 1024, ' ');
+    const { outcome, side } = await ask(`HTTP/1.1 400 No\r\nContent-Length: 99999\r\n\r\n${body}`, {
+      reading: reading({}),
+    });
+    expect(outcome).toEqual({ kind: 'usage_refused', statusCode: 400 });
+    await side.untilClosed();
+  });
+
+  test('is not that it refuses an option which we did not insert', async () => {
+    const { outcome } = await ask(answer('400 No', 'stream_options'), { reading: reading(null) });
+    expect(outcome).toEqual({ kind: 'relayed', statusCode: 400 });
+  });
+
+  test.each([
+    ['a stream that is compressed', 'text/event-stream', 'gzip', {}, true],
+    ['a stream that is not', 'text/event-stream', 'identity', {}, false],
+    ['another answer that is', 'text/plain', 'gzip', {}, false],
+    ['a stream that is compressed, of a client that asked itself', 'text/event-stream', 'gzip', null, false],
+  ])('is whether our option can be undone: %s', async (_, type, coding, undo, refuses) => {
+    const read = coding === 'gzip' ? reading(undo) : null;
+    const { replica } = await ask(
+      answer('200 OK', 'ok', `Content-Type: ${type}`, `Content-Encoding: ${coding}`),
+      {
+        reading: read,
+      },
+    );
+    expect(replica.refusesIncludeUsage).toBe(refuses);
   });
 });

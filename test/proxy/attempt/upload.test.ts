@@ -53,6 +53,37 @@ test('the client is paused while the replica takes no more', () => {
   expect(steps).toEqual(['resume', '"d"']);
 });
 
+test('the client is read again once where the replica takes more before the end', () => {
+  const { upload, target, steps, start } = open('chunked');
+  start();
+  target.canTake = false;
+  upload.onData(Buffer.from('0123456789abcdef'));
+  target.onDrain?.();
+  upload.onTimeout();
+  expect(steps).toEqual([
+    ...['read', '"10\\r\\n0123456789abcdef\\r\\n"', 'pause', 'resume', 'stop', 'request_timeout'],
+  ]);
+  const whole = open('length');
+  whole.start();
+  whole.target.canTake = false;
+  whole.upload.onData(Buffer.from('abc'));
+  whole.target.onDrain?.();
+  whole.upload.onEnd();
+  expect(whole.steps).toEqual(['read', '"abc"', 'pause', 'resume', 'end ""']);
+});
+
+test('a body may be as long as the limit', () => {
+  const { upload, steps, start } = open('length');
+  start();
+  upload.onData(Buffer.alloc(60, 'a'));
+  upload.onData(Buffer.alloc(40, 'b'));
+  upload.onEnd();
+  expect(steps.at(-1)).toBe('end ""');
+  upload.stop();
+  upload.onTimeout();
+  expect([steps.at(-1), upload.isComplete]).toEqual(['end ""', true]);
+});
+
 test('the client is read again when its body is complete, so that its leaving is seen', () => {
   const { upload, target, steps, start } = open('length');
   start();
