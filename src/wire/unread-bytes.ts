@@ -6,9 +6,8 @@ const MIN_BYTES = 1024;
  * cost is linear however small the reads are.
  */
 export class UnreadBytes {
+  /** The read that came first, or memory of this object, of which a part may be free. */
   #memory: Buffer = NOTHING;
-  /** Whether this object allocated the memory and may write to it. The memory of a read is not its own. */
-  #isOwn = false;
   #length = 0;
 
   get length(): number {
@@ -20,16 +19,15 @@ export class UnreadBytes {
     if (this.#length === 0) {
       // The usual case is a single read, which is not copied.
       this.#memory = read;
-      this.#isOwn = false;
       this.#length = read.length;
       return;
     }
     const length = this.#length + read.length;
-    if (length > this.#memory.length || !this.#isOwn) {
+    // A read has no free part: it is never written to.
+    if (length > this.#memory.length) {
       const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#length, MIN_BYTES));
       this.#memory.copy(larger, 0, 0, this.#length);
       this.#memory = larger;
-      this.#isOwn = true;
     }
     read.copy(this.#memory, this.#length);
     this.#length = length;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { DeadlineClock, type Timed, type TimeSource, toTickMs } from '../../src/wire/deadline-clock.ts';
 import { ScriptedTime } from './scripted-time.ts';
 
@@ -95,9 +95,11 @@ describe('the deadline clock', () => {
 
   test('checks at another interval from when it is told, and not before there is something to check', () => {
     const running: number[] = [];
+    let begunCount = 0;
     const time: TimeSource = {
       nowMs: () => 0,
       every(intervalMs) {
+        begunCount++;
         running.push(intervalMs);
         return () => running.splice(running.indexOf(intervalMs), 1);
       },
@@ -110,11 +112,27 @@ describe('the deadline clock', () => {
     clock.watch(waiting);
     expect(running).toEqual([200]);
     clock.setTick(200);
-    expect(running).toEqual([200]);
+    expect([running, begunCount]).toEqual([[200], 1]);
     clock.setTick(300);
     expect(running).toEqual([300]);
     clock.unwatch(waiting);
     expect(running).toEqual([]);
+    new DeadlineClock(100, time).watch(new Waiting(1));
+    expect(running).toEqual([100]);
+  });
+
+  test('leaves no timer of the system behind', () => {
+    vi.useFakeTimers();
+    try {
+      const clock = new DeadlineClock(100);
+      const waiting = new Waiting(Number.POSITIVE_INFINITY);
+      clock.watch(waiting);
+      expect(vi.getTimerCount()).toBe(1);
+      clock.unwatch(waiting);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('has the time of the system unless it is given another, and reads sockets before a deadline', async () => {
@@ -140,5 +158,7 @@ describe('the deadline clock', () => {
     expect(toTickMs([20])).toBe(5);
     expect(toTickMs([60_000])).toBe(500);
     expect(toTickMs([0, 2_000])).toBe(200);
+    expect(toTickMs([1])).toBe(5);
+    expect(toTickMs([1_009])).toBe(100);
   });
 });

@@ -27,6 +27,8 @@ test('the amount that a terminated worker held is released', () => {
   first.tryAcquire(10);
   clearLimit(memory, 0);
   expect(second.tryAcquire(10)).toBe(true);
+  clearLimit(memory, 1);
+  expect(readLimit(memory).now).toBe(0);
 });
 
 test('what all workers hold can be read', () => {
@@ -38,6 +40,23 @@ test('what all workers hold can be read', () => {
   expect(readLimit(memory)).toEqual({ now: 7, limit: 10 });
   first.release(3);
   expect(readLimit(memory)).toEqual({ now: 4, limit: 10 });
+});
+
+test('a share of the limit can be left to others', () => {
+  const { limits } = createLimits(1, 10);
+  const [limit] = limits;
+  expect([limit.tryAcquire(6, 0.5), limit.tryAcquire(5, 0.5), limit.tryAcquire(1, 0.5)]).toEqual([
+    ...[false, true, false],
+  ]);
+  expect(limit.tryAcquire(5)).toBe(true);
+});
+
+test('a limit of a size that no 32 bits count is never exceeded, and is read in its own measure', () => {
+  const { memory, limits } = createLimits(1, 2 ** 30 + 1);
+  const [limit] = limits;
+  expect(limit.tryAcquire(2 ** 30 + 2)).toBe(false);
+  expect(limit.tryAcquire(2 ** 29)).toBe(true);
+  expect(readLimit(memory)).toEqual({ now: 2 ** 29, limit: 2 ** 30 + 1 });
 });
 
 test('a limit above 32 bits holds, with an error of a few bytes per worker', () => {

@@ -25,9 +25,20 @@ test('a view does not change when bytes are appended', () => {
   expect(unread.takeAll().toString()).toBe('xy');
 });
 
+test('a single read is not copied', () => {
+  const read = Buffer.from('read');
+  const unread = new UnreadBytes();
+  unread.append(read);
+  expect([unread.view(), unread.takeAll()]).toEqual([read, read]);
+  unread.append(read);
+  expect(unread.view()).toBe(read);
+});
+
 test('the memory of a read is never written to', () => {
   const memory = Buffer.from('head|rest');
   const unread = new UnreadBytes();
+  for (const piece of ['one', 'two']) unread.append(Buffer.from(piece));
+  unread.clear();
   unread.append(memory.subarray(0, 4));
   unread.append(Buffer.from('!!'));
   expect(memory.toString()).toBe('head|rest');

@@ -270,19 +270,17 @@ export class UpstreamConnection implements Timed {
   /** The server has closed its side. */
   #onEnd(): void {
     const handler = this.#handler;
-    if (this.#state === 'body' && handler !== null) {
-      try {
+    try {
+      if (this.#state === 'body' && handler !== null) {
         this.#body.end();
         // Node does not tell close_notify from a cut by somebody on the way (RFC 9112 9.8), so the end is not proven.
-        if (this.#socket instanceof TLSSocket) this.#fail('closed', new HttpError('closed_early'));
-        else this.#endResponse(handler, true);
-        return;
-      } catch (error) {
-        this.#fail('closed', error);
-        return;
+        if (this.#socket instanceof TLSSocket) throw new HttpError('closed_early');
+        this.#endResponse(handler, true);
       }
+      this.#fail('closed', this.#closeCause);
+    } catch (error) {
+      this.#fail(error instanceof HttpError ? 'closed' : 'defect', error);
     }
-    this.#fail('closed', this.#closeCause);
   }
 
   #fail(fault: UpstreamFault, cause: unknown): void {

@@ -158,6 +158,10 @@ describe('an answer without a length', () => {
     side.socket.end('HTTP/1.1 200 OK\r\n\r\nall');
     expect(((await result) as Received).body.toString()).toBe('all');
     expect([connection.isClosed, connections.takeIdle()]).toEqual([true, null]);
+    // Nothing is wrong with the server: others are used again.
+    const other = await open(connections);
+    connections.returnUnused(other);
+    expect(connections.takeIdle()).toBe(other);
   });
 
   test('is not proven over TLS: somebody on the way can close a connection', async () => {
@@ -184,7 +188,7 @@ describe('an answer without a length', () => {
 
 describe('bytes that belong to no answer', () => {
   test('close an idle connection and its siblings, and for a minute each new one is used once', async () => {
-    const { connections, connection, side, server, time } = await openTo();
+    const { connections, connection, side, server, time, defects } = await openTo();
     const other = await open(connections);
     const otherSide = await server.next();
     for (const each of [connection, other]) connections.returnUnused(each);
@@ -192,6 +196,7 @@ describe('bytes that belong to no answer', () => {
     await otherSide.untilClosed();
     await side.untilClosed();
     expect([connections.takeIdle(), connection.isClosed, other.isClosed]).toEqual([null, true, true]);
+    expect(defects).toEqual([]);
 
     const carryOne = async () => {
       const late = await open(connections);
@@ -209,6 +214,15 @@ describe('bytes that belong to no answer', () => {
     const kept = await carryOne();
     expect(kept.isClosed).toBe(false);
     expect(connections.takeIdle()).toBe(kept);
+  });
+
+  test('close a connection that was just taken for a request', async () => {
+    const { connections, connection, side, defects } = await openTo();
+    connections.returnUnused(connection);
+    expect(connections.takeIdle()).toBe(connection);
+    side.write('HTTP/1.1 408 Request Timeout\r\n\r\n');
+    await side.untilClosed();
+    expect([connection.isClosed, defects]).toEqual([true, []]);
   });
 
   test('after an answer close its connection, and the answer counts', async () => {
@@ -286,6 +300,34 @@ describe('a connection', () => {
     connections.returnUnused(connection);
     time.ms = 1_500;
     connections.clock.nowMs();
+    expect([connections.takeIdle(), connection.isClosed]).toEqual([null, true]);
+  });
+
+  test('that closes takes no other from those that are idle', async () => {
+    const { connections, connection: first, server } = await openTo();
+    const busy = await open(connections);
+    const idle = [first, await open(connections), await open(connections)];
+    const sides = [await server.next(), await server.next(), await server.next()];
+    const faulted = sendNoting(busy);
+    for (const each of idle) connections.returnUnused(each);
+    sides[0]?.socket.end();
+    expect((await faulted)[0]).toBe('closed');
+    idle[0]?.destroy();
+    expect([connections.takeIdle(), connections.takeIdle()]).toEqual([idle[2], idle[1]]);
+    expect(connections.takeIdle()).toBeNull();
+  });
+
+  test('that was used is free after its second answer only if the request was sent by then', async () => {
+    const { connections, connection, side } = await openTo();
+    const first = sendOn(connection);
+    await side.untilReceived('ping');
+    side.write(ANSWER);
+    await first.result;
+    expect(connections.takeIdle()).toBe(connection);
+    const early = sendOn(connection, { body: null });
+    await side.untilReceived('POST');
+    side.write(ANSWER);
+    await early.result;
     expect([connections.takeIdle(), connection.isClosed]).toEqual([null, true]);
   });
 
@@ -450,6 +492,20 @@ describe('a handler', () => {
       if (step !== 'onEnd') expect(await faulted).toEqual(['defect', defect, true]);
     },
   );
+
+  test('that throws when an answer ends with its connection is a defect too', async () => {
+    const { connection, side, defects } = await openTo();
+    const defect = new Error('a defect');
+    sendNoting(connection, {
+      onEnd: () => {
+        throw defect;
+      },
+    });
+    await side.untilReceived('\r\n\r\n');
+    side.socket.end('HTTP/1.1 200 OK\r\n\r\nall');
+    await side.untilClosed();
+    expect([defects, connection.isClosed]).toEqual([[defect], true]);
+  });
 
   test('that throws when its request fails is a defect too', async () => {
     const { connection, side, defects } = await openTo();
