@@ -1013,4 +1013,210 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     why: 'Of two times that are equal either will do.',
     changes: [['silentSinceMs < waitingSinceMs', 'silentSinceMs <= waitingSinceMs']],
   },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection',
+    why: 'It is set before it is compared.',
+    changes: [['0', '1']],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.onDeadline',
+    why: 'A closed connection has no deadline.',
+    changes: [["'closed'", "''"]],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.canKeep',
+    why: 'Only an exchange asks.',
+    changes: [['this.#exchange?.head.keepsAlive', 'this.#exchange.head.keepsAlive']],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.readBody',
+    why: 'Only an exchange asks, and the line is ASCII.',
+    changes: [
+      ['this.#exchange?.head.expectsContinue', 'this.#exchange.head.expectsContinue'],
+      ["'latin1'", "''"],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.endResponse',
+    why: 'The exchange ends one turn later, when nothing has been written either.',
+    changes: [
+      ['this.#socket.writableLength === 0', 'false'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#onRead',
+    why: 'A closed connection does nothing with a read in any case.',
+    changes: [["'closed'", "''"]],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#readHeads',
+    why: 'No head is complete without bytes.',
+    changes: [
+      ["this.#state === 'head' && this.#input.length > 0", "this.#state === 'head'"],
+      ['this.#input.length > 0', 'this.#input.length >= 0'],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#tryBeginExchange',
+    why: 'The reader of heads throws nothing else, and after an error the connection is in no head.',
+    changes: [
+      ['!(error instanceof HttpError)', 'false'],
+      ['error instanceof HttpError', 'true'],
+      ['throw error;', ''],
+      ['false', 'true'],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#readUnreadBody',
+    why: 'Reading no bytes changes nothing.',
+    changes: [
+      ['this.#input.length === 0', 'false'],
+      ['return;', ''],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#readBody',
+    why: 'After an error there is no exchange, and keeping no bytes changes nothing.',
+    changes: [
+      ['return;', ''],
+      ['end < bytes.length', 'true'],
+      ['end < bytes.length', 'end <= bytes.length'],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#keepUnread',
+    why: 'Reads are of any size: the limit is exact for nobody.',
+    changes: [['this.#input.length > MAX_PIPELINED_BYTES', 'this.#input.length >= MAX_PIPELINED_BYTES']],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#resume',
+    why: 'Reads are of any size: the limit is exact for nobody. A socket that is not paused goes on.',
+    changes: [
+      ['this.#input.length > MAX_PIPELINED_BYTES', 'this.#input.length >= MAX_PIPELINED_BYTES'],
+      ['this.#socket.isPaused()', 'true'],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#onEnd',
+    why: 'There is an exchange in this state, and in no other.',
+    changes: [
+      ["this.#state === 'exchange' && this.#exchange?.isEnded === true", 'this.#exchange?.isEnded === true'],
+      ['this.#exchange?.isEnded', 'this.#exchange.isEnded'],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#onClose',
+    why: 'A second time changes nothing, and what the connection holds goes with it.',
+    changes: [
+      ["this.#state === 'closed'", 'false'],
+      ['return;', ''],
+      ["this.#state = 'closed';", ''],
+      ["'closed'", "''"],
+      ['this.#input.clear();', ''],
+    ],
+  },
+  {
+    file: 'src/wire/client/http-exchange.ts',
+    where: 'HttpExchange',
+    why: 'A response sets both.',
+    changes: [
+      ["'none'", "''"],
+      ['false#2', 'true'],
+    ],
+  },
+  {
+    file: 'src/wire/client/http-exchange.ts',
+    where: 'HttpExchange.begin',
+    why: 'The others are asked for, and this is what is left.',
+    changes: [["'plain'", "''"]],
+  },
+  {
+    file: 'src/wire/client/http-exchange.ts',
+    where: 'HttpExchange.flushHead',
+    why: 'Without a head that is due, nothing is written.',
+    changes: [["this.#state === 'head_due'", 'true']],
+  },
+  {
+    file: 'src/wire/client/http-exchange.ts',
+    where: 'HttpExchange.#takeHead',
+    why: 'Both the state and the empty text say that the head is out.',
+    changes: [
+      ["this.#state !== 'head_due'", 'false'],
+      ["this.#state = 'sending';", ''],
+      ["this.#headText = '';", ''],
+    ],
+  },
+  {
+    file: 'src/wire/client/http-server.ts',
+    where: 'HttpServer.listen',
+    why: 'The address of a TCP server that listens is an object.',
+    changes: [
+      ["typeof bound === 'object' && bound !== null", "typeof bound === 'object'"],
+      ["typeof bound === 'object' && bound !== null", 'bound !== null'],
+    ],
+  },
+  {
+    file: 'src/wire/client/http-server.ts',
+    where: 'HttpServer.configure',
+    why: 'The same time-out is used again.',
+    changes: [
+      ['settings.headTimeoutMs !== this.#settings.headTimeoutMs', 'true'],
+      ['isOtherTimeout && this.#tls !== null', 'this.#tls !== null'],
+    ],
+  },
+  {
+    file: 'src/wire/client/http-server.ts',
+    where: 'HttpServer.onClosed',
+    why: 'A connection tells once that it is closed.',
+    changes: [['this.#open.delete(connection)', 'true']],
+  },
+  {
+    file: 'src/wire/client/request-body.ts',
+    where: 'RequestBody',
+    why: 'Each request begins with it.',
+    changes: [['0', '1']],
+  },
+  {
+    file: 'src/wire/client/request-body.ts',
+    where: 'RequestBody.onData',
+    why: 'A body that is claimed has a sink.',
+    changes: [['this.#sink?.onData(view)', 'this.#sink.onData(view)']],
+  },
+  {
+    file: 'src/wire/client/request-input.ts',
+    where: 'RequestInput',
+    why: 'What is searched is searched from three bytes before.',
+    changes: [['0', '1']],
+  },
+  {
+    file: 'src/wire/client/request-input.ts',
+    where: 'RequestInput.readHead',
+    why: 'Bytes are only searched again, or none are kept.',
+    changes: [
+      ['this.#scannedBytes = bytes.length;', ''],
+      ['end < bytes.length', 'true'],
+      ['end < bytes.length', 'end <= bytes.length'],
+    ],
+  },
+  {
+    file: 'src/wire/client/request-input.ts',
+    where: 'RequestInput.clear',
+    why: 'What is searched is searched from three bytes before.',
+    changes: [['0', '1']],
+  },
 ];

@@ -168,7 +168,6 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
   }
 
   write(before: string, pieces: readonly Buffer[], sizeBytes: number, after: string): boolean {
-    if (this.#state === 'closed') return true;
     const canTakeMore = writeMessage(this.#socket, before, pieces, sizeBytes, after);
     if (!canTakeMore) this.#restartSendTimeout();
     return canTakeMore;
@@ -315,7 +314,7 @@ export class ClientConnection implements ExchangeConnection, AcceptedConnection,
   }
 
   #resume(): void {
-    if (this.#state === 'closed' || this.#input.length > MAX_PIPELINED_BYTES) return;
+    if (this.#input.length > MAX_PIPELINED_BYTES) return;
     if (this.#socket.isPaused()) this.#socket.resume();
   }
 

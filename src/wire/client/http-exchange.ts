@@ -214,7 +214,6 @@ export class HttpExchange {
 
   /** Called by the connection when the exchange is finished. */
   finish(end: ExchangeEnd, atMs: number): void {
-    if (this.#state === 'finished') return;
     this.#state = 'finished';
     const { onFinished } = this;
     this.onFinished = null;

@@ -79,7 +79,7 @@ export class RequestBody implements BodySink {
 
   /** Marks a complete body as done. Returns the sink to notify. */
   finish(): RequestBodySink | null {
-    const sink = this.#state === 'claimed' ? this.#sink : null;
+    const sink = this.#sink;
     this.#sink = null;
     this.#state = 'done';
     return sink;

@@ -21,7 +21,7 @@ export class RequestInput {
    */
   get hasOnlyLineEnd(): boolean {
     const { length } = this.#unread;
-    return length <= LINE_END.length && this.#unread.view().equals(LINE_END.subarray(0, length));
+    return this.#unread.view().equals(LINE_END.subarray(0, length));
   }
 
   append(read: Buffer): void {
@@ -45,7 +45,6 @@ export class RequestInput {
 
   /** Removes all bytes and returns them. */
   takeAll(): Buffer {
-    this.#scannedBytes = 0;
     return this.#unread.takeAll();
   }
 

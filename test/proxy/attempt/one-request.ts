@@ -40,7 +40,7 @@ export function openExchange(lines: readonly string[] = ['GET /v1/x?y HTTP/1.1',
   const defects: unknown[] = [];
   const exchange = new Exchange({
     http: new HttpExchange(parseRequestHead(head, 0, findHeadEnd(head, 0)), connection, 0),
-    requestId: 'id-1',
+    ...{ requestId: 'id-1', log: null },
     outbox: new Outbox((error) => defects.push(error)),
     toErrorBody: (code) => JSON.stringify({ code }),
   });

@@ -47,6 +47,14 @@ describe('a connection takes one request after another', () => {
     expect(http.defects).toEqual([]);
   });
 
+  test('of thousands that are answered at once, from one read', async () => {
+    using http = await startHttp(ok);
+    using client = await RawConnection.open(http.url);
+    client.write(GET.repeat(5_000));
+    for (let count = 0; count < 5_000; count++) expect((await client.readResponse()).status).toBe(200);
+    expect(http.defects).toEqual([]);
+  });
+
   test('that is in pieces of one byte', async () => {
     using http = await startHttp(ok);
     using client = await RawConnection.open(http.url);
@@ -195,7 +203,9 @@ describe('time', () => {
     time.passTo(2_999);
     expect(client.isClosed).toBe(false);
     time.passTo(3_000);
-    expect(await answered).toMatchObject({ status: 408, isComplete: true });
+    const answer = await answered;
+    expect(answer).toMatchObject({ status: 408, isComplete: true });
+    expect(JSON.parse(answer.body.toString())).toMatchObject({ error: { code: 'request_timeout' } });
     expect((await client.readToClose()).toString()).toBe('');
   });
 
@@ -267,6 +277,7 @@ describe('a request that the connection answers itself', () => {
   test.each([
     ['is not HTTP', 'GET\r\n\r\n', 400],
     ['is not HTTP before its end', 'GET /\0', 400],
+    ['is not HTTP in its first byte', '\0', 400],
     ['has a head that is too long', `GET / HTTP/1.1\r\nX: ${'x'.repeat(100)}\r\n\r\n`, 431],
     ['wants a tunnel', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 404],
     [
@@ -275,7 +286,7 @@ describe('a request that the connection answers itself', () => {
       400,
     ],
   ])('because it %s is the last of its connection', async (_, request, status) => {
-    const { ends, handle } = keepExchanges();
+    const { exchanges, ends, handle } = keepExchanges();
     using http = await startHttp(
       (exchange) => {
         handle(exchange);
@@ -289,6 +300,11 @@ describe('a request that the connection answers itself', () => {
     const answer = await client.readResponse();
     expect(answer).toMatchObject({ status, isComplete: true });
     expect(answer.header('connection')).toEqual(['close']);
+    const codes = { 400: 'bad_request', 404: 'not_found', 431: 'headers_too_large' };
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      error: { type: 'invalid_request_error', code: codes[status as keyof typeof codes] },
+    });
+    expect(exchanges.items).toHaveLength(request.startsWith('POST') ? 1 : 0);
     expect((await client.readToClose()).toString()).toBe('');
     expect(ends.items).toEqual(request.startsWith('POST') ? ['malformed'] : []);
     expect(http.defects).toEqual([]);
@@ -340,7 +356,7 @@ describe('the body of a request', () => {
     ['the client does not wait for that', `${post(4)}body`],
   ])('is not asked for where %s', async (_, request) => {
     using http = await startHttp((exchange) =>
-      exchange.readBody({ ...SILENT_SINK, onEnd: () => ok(exchange) }, 60_000),
+      exchange.readBody({ ...SILENT_SINK, onEnd: () => void setImmediate(() => ok(exchange)) }, 60_000),
     );
     expect((await exchangeRaw(http.url, request)).status).toBe(200);
   });
@@ -412,6 +428,62 @@ describe('the body of a request', () => {
     ok(exchange);
     expect((await client.readResponse()).status).toBe(200);
   });
+
+  test('that there is none of is not discarded: the connection is kept', async () => {
+    using http = await startHttp((exchange) => {
+      exchange.discardBody();
+      ok(exchange);
+    });
+    expect((await exchangeRaw(http.url, GET)).header('connection')).toEqual(['keep-alive']);
+  });
+
+  test('that is longer than the input of a connection, and is claimed late, is read to its end', async () => {
+    const { exchanges, handle } = keepExchanges();
+    using http = await startHttp(handle);
+    using client = await RawConnection.open(http.url);
+    const body = 'x'.repeat(1024 * 1024);
+    client.write(post(body.length) + body);
+    const exchange = await exchanges.next();
+    await untilReadOf(exchanges, http.url);
+    await untilReadOf(exchanges, http.url);
+    let sizeBytes = 0;
+    const onData = (view: Buffer) => {
+      sizeBytes += view.length;
+    };
+    exchange.readBody({ ...SILENT_SINK, onData, onEnd: () => ok(exchange) }, 60_000);
+    expect((await client.readResponse()).status).toBe(200);
+    expect(sizeBytes).toBe(body.length);
+  });
+
+  test.each([
+    ['to its end', `${post(4)}body`],
+    [
+      'up to a part that is not HTTP',
+      'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\nz\r\n',
+    ],
+  ])(
+    'that was answered at its first byte tells its sink nothing more, also if it came %s',
+    async (_, request) => {
+      const { ends, handle } = keepExchanges();
+      const told: string[] = [];
+      using http = await startHttp((exchange) => {
+        handle(exchange);
+        exchange.readBody(
+          {
+            onData: () => ok(exchange),
+            onEnd: () => void told.push('end'),
+            onTimeout: () => void told.push('timeout'),
+          },
+          60_000,
+        );
+      });
+      using client = await RawConnection.open(http.url);
+      client.write(request);
+      expect((await client.readResponse()).status).toBe(200);
+      await client.readToClose();
+      expect([told, ends.items, http.defects]).toEqual([[], ['sent'], []]);
+    },
+  );
 
   test('that is discarded may be as long as the limit, in each request anew', async () => {
     using http = await startHttp(ok, { maxDiscardedBytes: 10 });
@@ -510,6 +582,17 @@ describe('a client that leaves', () => {
       expect(http.defects).toEqual([]);
     },
   );
+
+  test('with another request on its way ends its exchange too', async () => {
+    const { exchanges, ends, handle } = keepExchanges();
+    using http = await startHttp(handle);
+    using client = await RawConnection.open(http.url);
+    client.write(GET);
+    await exchanges.next();
+    client.write(GET);
+    client.socket.end();
+    expect(await ends.next()).toBe('closed');
+  });
 
   test('before it has sent a request is closed too', async () => {
     const time = new ScriptedTime();

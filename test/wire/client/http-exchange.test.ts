@@ -72,12 +72,13 @@ describe('a response', () => {
     const { exchange, calls } = open();
     const trailers = new Fields();
     trailers.add('X-T', 'x-t', '1');
-    exchange.begin({ ...OK, contentLength: 3 });
+    exchange.begin({ ...OK, contentLength: 4 });
     exchange.write(bytes('ab'));
-    exchange.end(bytes('c'), trailers);
+    exchange.write(bytes('c'));
+    exchange.end(bytes('d'), trailers);
     expect(calls).toEqual([
-      'HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 3\r\nKept: yes\r\n\r\nab',
-      ...['c', 'keep'],
+      'HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 4\r\nKept: yes\r\n\r\nab',
+      ...['c', 'd', 'keep'],
     ]);
   });
 

@@ -24,6 +24,14 @@ describe('the input of a connection', () => {
     }
   });
 
+  test('reads a short head after a long one that came in pieces', () => {
+    const input = inputOf('GET /a-long-target-before-a-short-one HTTP/1.1\r\nHost: g\r\n');
+    expect(input.readHead(MAX_HEAD_BYTES)).toBeNull();
+    input.append(Buffer.from('\r\nGET / HTTP/1.0\r\n\r\n'));
+    expect(input.readHead(MAX_HEAD_BYTES)?.target).toBe('/a-long-target-before-a-short-one');
+    expect(input.readHead(MAX_HEAD_BYTES)?.target).toBe('/');
+  });
+
   test('rejects a head above the limit, complete or not', () => {
     expect(inputOf(HEAD).readHead(HEAD.length)?.method).toBe('GET');
     expect(() => inputOf(HEAD).readHead(HEAD.length - 1)).toThrow(new HttpError('head_too_large'));
