@@ -1219,4 +1219,194 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     why: 'What is searched is searched from three bytes before.',
     changes: [['0', '1']],
   },
+  {
+    file: 'src/proxy/attempt/forward.ts',
+    where: 'forward',
+    why: 'No number of retries is below undefined.',
+    changes: [['settings.retry?.attempts ?? 0', 'settings.retry?.attempts']],
+  },
+  {
+    file: 'src/proxy/attempt/forward.ts',
+    where: 'awaitLease',
+    why: 'A wait that is over cannot be abandoned.',
+    changes: [['exchange.endWork();', '']],
+  },
+  {
+    file: 'src/proxy/attempt/forward.ts',
+    where: 'tryReplica',
+    why: 'What was abandoned has no status, and undefined is not below 300.',
+    changes: [["wasUsageRefused && outcome.kind === 'relayed'", 'wasUsageRefused']],
+  },
+  {
+    file: 'src/proxy/attempt/forward.ts',
+    where: 'tryReplica',
+    why: 'What is the last for another reason cannot happen: a fresh connection is not reused, and without our option none is refused.',
+    changes: [
+      ["outcome.kind === 'failed'", 'true'],
+      ["'upstream_failed'", "''"],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/headers.ts',
+    where: 'toRelayedHead',
+    why: 'Other framings have no Content-Length.',
+    changes: [["framing.kind === 'none'", 'true']],
+  },
+  {
+    file: 'src/proxy/attempt/headers.ts',
+    where: 'toClientTrailers',
+    why: 'No trailers in a new list.',
+    changes: [
+      ['trailers.count === 0', 'false'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/judge-answer.ts',
+    where: 'isLoading',
+    why: 'What is thrown counts as no.',
+    changes: [['error?.type', 'error.type']],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt',
+    why: 'Each is set before it is asked for.',
+    changes: [
+      ['false', 'true'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.sendOut',
+    why: 'Only an attempt with a connection waits to be sent.',
+    changes: [
+      ['connection === null', 'false'],
+      ['return;', ''],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.#connect',
+    why: 'An attempt ends once.',
+    changes: [['!this.#isOver', 'true']],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.#sendOn',
+    why: 'An attempt that is over does not ask for its connection.',
+    changes: [['this.#connection = null;', '']],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.onHead',
+    why: 'No status below 400 is held.',
+    changes: [['status < 400', 'false']],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.onData',
+    why: 'An answer that is not held is relayed.',
+    changes: [['this.#relay?.write(view)', 'this.#relay.write(view)']],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.onEnd',
+    why: 'What is over has no relay, and ends once.',
+    changes: [
+      ['this.#isOver', 'false'],
+      ['return;', ''],
+      ['this.#relay?.end(trailers)', 'this.#relay.end(trailers)'],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.onFault',
+    why: 'A connection tells nothing of an attempt that is over: it was closed, or is free.',
+    changes: [
+      ['this.#isOver', 'false'],
+      ['return;', ''],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.abandon',
+    why: 'What is over is not the work of its exchange.',
+    changes: [
+      ['this.#isOver', 'false'],
+      ['return;', ''],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.#decideHeld',
+    why: 'What is held is an error, which shows no engine; and writing no bytes writes nothing.',
+    changes: [
+      ['this.#request.reading !== null', 'true'],
+      ['this.#request.reading !== null', 'false'],
+      ['body.length > 0', 'true'],
+      ['body.length > 0', 'body.length >= 0'],
+      ['0#2', '1'],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.#refuse',
+    why: 'What is held is an error, which shows no engine.',
+    changes: [
+      ['reading !== null', 'true'],
+      ['reading !== null', 'false'],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/send.ts',
+    where: 'Attempt.#finish',
+    why: 'A promise is resolved once, and an attempt that is over does nothing when it is abandoned.',
+    changes: [
+      ['this.#isOver', 'false'],
+      ['return;', ''],
+      ['this.#request.exchange.endWork();', ''],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/upload.ts',
+    where: 'Upload',
+    why: 'It only is not sending.',
+    changes: [["'waiting'", "''"]],
+  },
+  {
+    file: 'src/proxy/attempt/upload.ts',
+    where: 'Upload.stop',
+    why: 'It only is not sending.',
+    changes: [["'stopped'", "''"]],
+  },
+  {
+    file: 'src/proxy/attempt/upload.ts',
+    where: 'Upload.onData',
+    why: 'What is being sent has a target.',
+    changes: [["this.#state !== 'sending' || this.#target === null", "this.#state !== 'sending'"]],
+  },
+  {
+    file: 'src/proxy/attempt/upload.ts',
+    where: 'Upload.onEnd',
+    why: 'What is being sent has a target.',
+    changes: [
+      [
+        "this.#target?.endBody(this.announcedBytes === 'chunked' ? LAST_CHUNK : '')",
+        "this.#target.endBody(this.announcedBytes === 'chunked' ? LAST_CHUNK : '')",
+      ],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/upload.ts',
+    where: 'Upload.fail',
+    why: 'Only what was begun fails.',
+    changes: [['this.#onFailed?.(code)', 'this.#onFailed(code)']],
+  },
+  {
+    file: 'src/proxy/attempt/unrecorded-attempts.ts',
+    where: 'UnrecordedAttempts.acquire',
+    why: 'No limit holds for a request without a record, so its home is not busy.',
+    changes: [["atHome === null || atHome === 'busy'", 'atHome === null']],
+  },
 ];

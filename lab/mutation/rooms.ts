@@ -98,6 +98,11 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
       'test/gateway/responses/cancellation.test.ts',
       'test/gateway/responses/response-headers.test.ts',
       'test/gateway/endpoints/form-aliases.test.ts',
+      'test/gateway/endpoints/aliases.test.ts',
+      'test/gateway/endpoints/requests-without-model.test.ts',
+      'test/gateway/responses/usage.test.ts',
+      'test/gateway/records/gpu-time.test.ts',
+      'test/gateway/background/background.test.ts',
     ],
   ),
   room(

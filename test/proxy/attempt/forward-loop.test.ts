@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Replica } from '#replicas';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { type ServerSide, startTcpServer, type TcpServer } from '#testkit/servers/tcp-server.ts';
 import type { AttemptRequest } from '../../../src/proxy/attempt/attempt.ts';
 import { type Attempts, type AttemptVariant, forward } from '../../../src/proxy/attempt/forward.ts';
 import type { SendSettings } from '../../../src/proxy/attempt/send.ts';
-import type { Replica } from '../../../src/replicas/data/replica.ts';
 import { openExchange, SETTINGS, toAttempt, untilAsked } from './one-request.ts';
 
 const answer = (status: string, body = 'ok') =>
@@ -84,7 +84,9 @@ async function start(
 
 describe('a request goes on to the next replica', () => {
   test('where one cannot be connected to, which is noted of it', async () => {
-    const { run, told, asked, text, stateOf, inflight } = await startNamed({ refusing: ['a'] });
+    const { run, told, asked, text, stateOf, inflight, variants, replicaOf } = await startNamed({
+      refusing: ['a'],
+    });
     const done = run();
     (await asked('b')).write(OK);
     await done;
@@ -92,6 +94,19 @@ describe('a request goes on to the next replica', () => {
     expect(stateOf('a')).toMatchObject({ state: 'unreachable' });
     expect(inflight()).toBe(0);
     await text('\r\n\r\nok');
+    expect(variants.map(({ mayRetryStatus }) => mayRetryStatus)).toEqual([false, false]);
+    expect(replicaOf('b').refusesIncludeUsage).toBe(false);
+  });
+
+  test('where one cannot be connected to, which is none of the retries that it may have', async () => {
+    const { run, told, asked } = await startNamed({ names: ['a', 'b', 'c'], refusing: ['a'] });
+    const done = run(RETRY);
+    (await asked('b')).write(LATER);
+    (await asked('c')).write(OK);
+    await done;
+    expect(told.filter((each) => each.startsWith('fail'))).toEqual([
+      ...['fail a not_connected  cause', 'fail b status_retried 503'],
+    ]);
   });
 
   test('where one answers a status that is retried, as often as it may be', async () => {
@@ -131,10 +146,13 @@ describe('a request goes on to the next replica', () => {
     const other = await asked('b');
     expect(stateOf('a')).toMatchObject({ state: 'loading' });
     pools.setDrained('a', false);
-    other.socket.end('HTTP/1.1 503 No\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}');
+    // It is tried once, although it is there again.
+    other.write(
+      `HTTP/1.1 503 No\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
     await done;
-    expect(told).toEqual(['hold a', 'fail a loading 503', 'hold b', 'finish']);
-    await text('{}');
+    expect(told).toEqual(['hold a', 'fail a loading 503', 'hold b', 'fail b loading 503']);
+    await text(body);
   });
 
   test('where one was drained before anything was sent, and may come back to it', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type Attempts, decideNext, forward } from '../../../src/proxy/attempt/forward.ts';
-import type { WaitResult } from '../../../src/replicas/data/wait-queue.ts';
-import { openExchange, SETTINGS, startReplica } from './one-request.ts';
+import type { WaitResult } from '#replicas';
+import { type Acquired, type Attempts, decideNext, forward } from '../../../src/proxy/attempt/forward.ts';
+import { openExchange, SETTINGS, startReplica, toAttempt } from './one-request.ts';
 
 const FIRST = { onFreshConnection: false, withUsage: true, mayRetryStatus: false };
 
@@ -80,6 +80,28 @@ describe('a request that waits for a replica', () => {
     await forwarded;
     expect(asked).toEqual(asks);
     expect(http.text()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*"${why}"`));
+  });
+
+  test('asks again if it may go to others from now on, and goes to one of them', async () => {
+    const { lease, server } = await startReplica();
+    const { exchange, http, written } = openExchange();
+    const { attempts } = waiting();
+    const answers: Acquired[] = ['no_replica_reachable', lease];
+    const forwarded = forward(
+      exchange,
+      {
+        ...attempts,
+        acquire: () => answers.shift() ?? 'no_replica_reachable',
+        widen: () => true,
+        begin: (replica, variant) => toAttempt(exchange, replica, variant).request,
+      },
+      SETTINGS,
+    );
+    const side = await server.next();
+    await side.untilReceived('\r\n\r\n');
+    side.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+    await forwarded;
+    await written.until(() => http.text().endsWith('ok'));
   });
 
   test('is not even acquired for where its client has left before', async () => {

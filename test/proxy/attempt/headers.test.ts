@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { Fields } from '#wire';
 import { toClientTrailers, toRelayedHead, toUpstreamHead } from '../../../src/proxy/attempt/headers.ts';
-import { Fields } from '../../../src/wire/message/fields.ts';
-import { findHeadEnd, parseRequestHead, parseResponseHead } from '../../../src/wire/message/head.ts';
+import { requestOf, responseOf } from '../../wire/heads.ts';
 
 const TARGET = { host: 'replica:8000', path: '/base/x' };
 const IDENTITY = {
@@ -10,11 +10,6 @@ const IDENTITY = {
 };
 const CLIENT = { remoteAddress: '192.0.2.1', scheme: 'http' } as const;
 const ENDS = [...['Accept-Encoding: identity', 'X-Request-Id: id-1', 'traceparent: 00-1-2-01'], ...['', '']];
-
-function requestOf(lines: readonly string[]) {
-  const bytes = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
-  return parseRequestHead(bytes, 0, findHeadEnd(bytes, 0));
-}
 
 /** The lines to a replica of a request with these lines after its first one. */
 function send(
@@ -29,7 +24,7 @@ function send(
 
 describe('the head of a request to a replica', () => {
   test('has the fields of the client in their order and spelling, and then ours', () => {
-    expect(send(['Host: client', 'X-B: 1', 'x-a: 2', 'X-B: 3'])).toEqual([
+    expect(send(['X-B: 1', 'Host: client', 'x-a: 2', 'X-B: 3'])).toEqual([
       ...['POST /base/x HTTP/1.1', 'Host: replica:8000', 'X-B: 1', 'x-a: 2', 'X-B: 3'],
       ...['X-Forwarded-For: 192.0.2.1', 'X-Forwarded-Host: client'],
       ...['Via: 1.1 gw', 'X-Forwarded-Proto: http', ...ENDS],
@@ -104,8 +99,7 @@ describe('the head of a request to a replica', () => {
 
 describe('the head of a response to a client', () => {
   function relay(lines: readonly string[], method = 'POST', status = '200 OK') {
-    const bytes = Buffer.from(`${[`HTTP/1.1 ${status}`, ...lines].join('\r\n')}\r\n\r\n`, 'latin1');
-    return toRelayedHead(parseResponseHead(bytes, 0, findHeadEnd(bytes, 0), method));
+    return toRelayedHead(responseOf([`HTTP/1.1 ${status}`, ...lines], method));
   }
 
   test('has its status, its reason and its fields, without those of the connection', () => {
@@ -132,7 +126,7 @@ describe('the head of a response to a client', () => {
     [['Content-Length: 5'], 'POST', 5, false],
     [['Transfer-Encoding: chunked'], 'POST', null, false],
     [[], 'POST', null, true],
-    [['Content-Length: 5'], 'HEAD', 5, false],
+    [['Content-Length: 5', 'X-A: b'], 'HEAD', 5, false],
     [[], 'HEAD', null, false],
     [['Content-Length: 5', 'Content-Type: text/event-stream'], 'POST', null, false],
   ] as const)(

@@ -23,3 +23,15 @@ test('a failed attempt is a line with codes and ids only, never with the message
     },
   ]);
 });
+
+test('an error without a code leaves the code out', () => {
+  const logged: object[] = [];
+  const lease = createPools([toReplicaConfig('a')]).pool.acquire('m', new Set());
+  if (typeof lease === 'string') throw new Error(lease);
+  logFailedAttempt({ debug: (fields) => logged.push(fields) }, lease.replica, {
+    ...{ code: 'upstream_failed', cause: null, requestId: 'r1', traceId: 't1' },
+  });
+  expect(logged).toEqual([
+    { request_id: 'r1', replica: 'a', code: 'upstream_failed', error_code: undefined, trace_id: 't1' },
+  ]);
+});

@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import { Lease } from '#replicas';
 import { EventLog } from '#testkit/event-log.ts';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { type ServerSide, startTcpServer } from '#testkit/servers/tcp-server.ts';
@@ -6,9 +7,7 @@ import type { AttemptRequest } from '../../../src/proxy/attempt/attempt.ts';
 import type { SendSettings } from '../../../src/proxy/attempt/send.ts';
 import { Exchange } from '../../../src/proxy/exchange.ts';
 import { Outbox } from '../../../src/proxy/outbox.ts';
-import { Lease } from '../../../src/replicas/data/lease.ts';
-import { type ExchangeConnection, HttpExchange } from '../../../src/wire/client/http-exchange.ts';
-import { findHeadEnd, parseRequestHead } from '../../../src/wire/message/head.ts';
+import { type ExchangeConnection, exchangeOf } from '../../wire/heads.ts';
 
 /** What requests are sent with, unless a test says otherwise: no status is retried. */
 export const SETTINGS: SendSettings = {
@@ -16,7 +15,11 @@ export const SETTINGS: SendSettings = {
 };
 
 /** One client request without a socket: what goes to its client is written down. */
-export function openExchange(lines: readonly string[] = ['GET /v1/x?y HTTP/1.1', 'Host: client']) {
+export function openExchange(
+  lines: readonly string[] = ['GET /v1/x?y HTTP/1.1', 'Host: client'],
+  /** Whether the client takes a response at once. */
+  { takesAll = true } = {},
+) {
   const written = new EventLog<string>();
   const http = { isKept: null as boolean | null, text: () => written.items.join('') };
   const nothing = () => undefined;
@@ -32,14 +35,13 @@ export function openExchange(lines: readonly string[] = ['GET /v1/x?y HTTP/1.1',
     },
     endResponse(isKept) {
       http.isKept = isKept;
-      exchange.http.finish('sent', 1);
+      if (takesAll) exchange.http.finish('sent', 1);
     },
     destroy: () => exchange.http.finish('closed', 1),
   };
-  const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
   const defects: unknown[] = [];
   const exchange = new Exchange({
-    http: new HttpExchange(parseRequestHead(head, 0, findHeadEnd(head, 0)), connection, 0),
+    http: exchangeOf(lines, connection),
     ...{ requestId: 'id-1', log: null },
     outbox: new Outbox((error) => defects.push(error)),
     toErrorBody: (code) => JSON.stringify({ code }),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { Finding } from '#replicas/terms';
 import type { AttemptRequest } from '../../../src/proxy/attempt/attempt.ts';
 import { send } from '../../../src/proxy/attempt/send.ts';
 import { Upload, type UploadSink } from '../../../src/proxy/attempt/upload.ts';
-import type { Finding } from '../../../src/replicas/terms/terms.ts';
 import { openExchange, SETTINGS, startReplica, toAttempt, untilAsked } from './one-request.ts';
 
 const answer = (status: string, body: string, ...lines: readonly string[]) =>
@@ -258,11 +258,31 @@ describe('a status that is retried', () => {
     const sent = send(request, { ...SETTINGS, retry });
     const side = await server.next();
     await untilAsked(side);
-    return { ...opened, replica, pools, sent, side, steps };
+    return { ...opened, replica, server, pools, sent, side, steps };
   };
 
+  test('is one that the policy names: without a policy there is none', async () => {
+    const { replica, server } = await startReplica();
+    const sent = send(
+      toAttempt(openExchange().exchange, replica, { mayRetryStatus: true }).request,
+      SETTINGS,
+    );
+    const side = await server.next();
+    await untilAsked(side);
+    side.write(answer('503 Later', 'no'));
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 503 });
+  });
+
+  test('and any other error goes to the client as it comes', async () => {
+    const { sent, side, http, written } = await start();
+    side.write('HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\npa');
+    await written.until(() => http.text().endsWith('pa'));
+    side.write('rt');
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 500 });
+  });
+
   test('is held, and relayed on demand as it was', async () => {
-    const { sent, side, written, http, steps } = await start();
+    const { sent, side, written, http, steps, exchange } = await start();
     side.write(answer('503 Later', 'no', 'X-A: b'));
     const outcome = await sent;
     expect(outcome).toMatchObject({ kind: 'status_retried', statusCode: 503 });
@@ -270,6 +290,7 @@ describe('a status that is retried', () => {
     if (!('relayAnswer' in outcome)) throw new Error(outcome.kind);
     outcome.relayAnswer();
     await written.next();
+    expect([exchange.ending, exchange.isTruncated]).toEqual([null, false]);
     expect(http.text()).toMatch(
       /^HTTP\/1\.1 503 Later\r\nX-A: b\r\n(?:.*\r\n)*Content-Length: 2\r\n(?:.*\r\n)*\r\nno$/,
     );
@@ -288,10 +309,15 @@ describe('a status that is retried', () => {
   });
 
   test('is relayed at once where it is longer than is held, in each of its pieces', async () => {
-    const { sent, side, http, steps, written } = await start();
+    const { sent, side, http, steps, written, replica, server } = await start();
     const body = 'x'.repeat(64 * 1024 - 1);
     side.write(`HTTP/1.1 503 Later\r\nContent-Length: ${body.length + 2}\r\n\r\n${body}`);
-    await new Promise(setImmediate);
+    // What another connection brings comes later.
+    const later = send(toAttempt(openExchange().exchange, replica).request, SETTINGS);
+    const other = await server.next();
+    await untilAsked(other);
+    other.write(OK);
+    await later;
     expect(written.items).toEqual([]);
     side.write('y');
     await written.until(() => http.text().endsWith('xy'));
@@ -324,6 +350,37 @@ describe('a status that is retried', () => {
     side.write(answer('503 Later', LOADING, 'Content-Type: application/json'));
     expect(await sent).toMatchObject({ kind: 'loading', statusCode: 503 });
     expect(opened.written.items).toEqual([]);
+  });
+});
+
+describe('an attempt', () => {
+  test.each([
+    ['complete', answer('200 OK', 'ok'), ''],
+    ['a stream that breaks off', 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n', 'end'],
+  ])('is over when the answer is, also if the client takes longer: %s', async (_, bytes, how) => {
+    const { replica, server } = await startReplica();
+    const { exchange, written } = openExchange(undefined, { takesAll: false });
+    const sent = send(toAttempt(exchange, replica).request, SETTINGS);
+    const side = await server.next();
+    await untilAsked(side);
+    side.write(bytes);
+    await written.next();
+    if (how === 'end') side.socket.end();
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 200 });
+    expect(exchange.isFinished).toBe(false);
+  });
+
+  test('of which the model loads awaits nothing more of a long answer', async () => {
+    const { replica, server, pools } = await startReplica();
+    pools.registry.find('a')?.learn({ models: ['m'], engine: 'llamacpp' });
+    pools.publish();
+    const sent = send(toAttempt(openExchange().exchange, replica).request, SETTINGS);
+    const side = await server.next();
+    await untilAsked(side);
+    const body = LOADING.padEnd(64 * 1024, ' ');
+    side.write(`HTTP/1.1 503 No\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n${body}`);
+    expect(await sent).toMatchObject({ kind: 'loading', statusCode: 503 });
+    await side.untilClosed();
   });
 });
 
@@ -375,6 +432,16 @@ describe('a body that is sent as it comes', () => {
     expect(await sent).toEqual({ kind: 'relayed', statusCode: 503 });
     await written.until(() => http.text().endsWith('no'));
     expect([client.steps, exchange.http.isLast, http.isKept]).toEqual([['stop'], true, false]);
+    client.sink?.fail('request_timeout');
+    expect([exchange.ending, exchange.isTruncated]).toEqual([null, false]);
+  });
+
+  test('is not repeated where the model loads either', async () => {
+    const { sent, side, pools } = await startUpload();
+    pools.registry.find('a')?.learn({ models: ['m'], engine: 'llamacpp' });
+    pools.publish();
+    side.write(answer('503 No', LOADING, 'Content-Type: application/json'));
+    expect(await sent).toEqual({ kind: 'relayed', statusCode: 503 });
   });
 
   test('that cannot be sent to its end closes the connection, and is a failure before an answer', async () => {

@@ -1,9 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { startTcpServer } from '#testkit/servers/tcp-server.ts';
+import { DeadlineClock, SharedReads } from '#wire';
 import { Fingerprint, Replica } from '../../../src/replicas/data/replica.ts';
-import { DeadlineClock } from '../../../src/wire/deadline-clock.ts';
-import { SharedReads } from '../../../src/wire/upstream/shared-reads.ts';
 import { open, sendOn } from '../../wire/upstream/collect-response.ts';
 
 const TIMEOUTS = { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 };

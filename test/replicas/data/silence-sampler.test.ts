@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
+import type { Silence, SilenceTable } from '#replicas/shared';
+import { DeadlineClock } from '#wire';
 import { SilenceSampler } from '../../../src/replicas/data/silence-sampler.ts';
-import type { Silence, SilenceTable } from '../../../src/replicas/shared/silence-table.ts';
-import { DeadlineClock } from '../../../src/wire/deadline-clock.ts';
 
 /** A sampler of two replicas, whose thread began 1000 ms after the clock that all threads share. */
 function createSampler() {
