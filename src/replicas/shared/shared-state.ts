@@ -103,9 +103,18 @@ export class SharedState {
     this.#setFlag(slot, FLAG.refusesIncludeUsage, true);
   }
 
-  /** Requests in flight on a replica, of all workers. */
+  /** Requests in flight on a replica, of all workers. After the death of a worker it may stay one too high. */
   inflightOf(slot: number): number {
     return Atomics.load(this.#replicas.inflight, slot);
+  }
+
+  /** The same, exact after the death of a worker too. It reads a cell for each worker. */
+  heldOf(slot: number): number {
+    let count = 0;
+    for (let worker = 0; worker < this.memory.workerCount; worker++) {
+      count += this.inflightOfWorker(worker, slot);
+    }
+    return count;
   }
 
   /** Requests in flight on a replica, of one worker. */

@@ -118,7 +118,7 @@ export class RegisteredReplica {
 
   /** Requests in flight, of all workers. */
   get inflight(): number {
-    return this.#collaborators.shared.inflightOf(this.slot);
+    return this.#collaborators.shared.heldOf(this.slot);
   }
 
   /** The responses that it goes on with after its answer. */
