@@ -19,7 +19,7 @@ test('an undrain with a ramp is shown, lets few requests through at first, and e
   for (let request = 0; request < 42; request++) await (await gateway.chat()).text();
   const served = (await gateway.waitForRecords(42)).map(({ replica }) => replica);
   expect(served.filter((replica) => replica === 'a').length).toBe(2);
-  expect(await gateway.untilLogged('"ramp_ms":86400000')).toContain('"msg":"undrain"');
+  expect(await gateway.untilLogged('"msg":"undrain"')).toContain('"ramp_ms":86400000');
 
   await gateway.admin('/admin/replicas/a/drain', POST);
   await gateway.admin('/admin/replicas/a/undrain', POST);
