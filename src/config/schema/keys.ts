@@ -102,7 +102,10 @@ export function section<S extends Shape>(shape: S) {
   }));
   return z.codec(z.strictObject(shape), z.custom<Settings<S>>(), {
     decode(given: Readonly<Record<string, unknown>>) {
-      return Object.fromEntries(keys.map(({ key, name }) => [name, given[key] ?? null])) as Settings<S>;
+      // Not from a list of entries: a file may have half a million clients.
+      const settings: Record<string, unknown> = {};
+      for (const { key, name } of keys) settings[name] = given[key] ?? null;
+      return settings as Settings<S>;
     },
     encode(settings: Readonly<Record<string, unknown>>) {
       const given = keys.filter(({ name, isOptional }) => !(isOptional && settings[name] === null));
