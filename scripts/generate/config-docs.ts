@@ -1,7 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
-import { RELOADED_KEYS } from '../../src/config/reload-plan.ts';
+import type { z } from 'zod';
+import { toConfigJsonSchema } from '#testkit/config-json-schema.ts';
+import { factsOf, keysOf } from '../../src/config/schema/keys.ts';
+import { configSchema } from '../../src/config/schema.ts';
 
 /**
  * Generates docs/configuration.md and docs/config.schema.json from the schema in src/config/schema.ts:
@@ -60,7 +62,7 @@ export:
   replica or collector that is the gateway itself.
 - \`gateway check --connect -config gateway.yaml\` also tries every replica, the collector, Redis and \`jwt.jwks\`, and prints a table:
   see [operations.md](operations.md#check-the-connections).
-- SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(RELOADED_KEYS)}. So does another user or password in \`state.redis\`. A change of
+- SIGHUP and \`POST /admin/reload\` read the file again and apply ${renderKeys(findReloaded(configSchema, []))}. So does another user or password in \`state.redis\`. A change of
   any other key needs a restart; the reload names such keys.
 - Editors that support JSON Schema can use [config.schema.json](config.schema.json).
 - Secrets: \`api_key\` and the password in \`state.redis\` are masked by \`gateway check\` and never logged. The tokens of
@@ -69,6 +71,12 @@ export:
   ([security.md](security.md#secrets-from-files)).
 - \`OTEL_EXPORTER_OTLP_*\`, \`OTEL_SERVICE_NAME\` and \`OTEL_RESOURCE_ATTRIBUTES\` apply to what this file does not set.
 `;
+
+/** The sections and keys that a reload applies. */
+function findReloaded(schema: z.core.$ZodType, path: readonly string[]): string[] {
+  if (factsOf(schema).isReloaded) return [path.join('.')];
+  return Object.entries(keysOf(schema)).flatMap(([key, own]) => findReloaded(own, [...path, key]));
+}
 
 function renderKeys(keys: readonly string[]): string {
   const quoted = keys.map((key) => `\`${key}\``);

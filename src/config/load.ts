@@ -70,12 +70,8 @@ export function printConfig(config: Config, fromFiles: ReadonlySet<string> = new
     if (holds === 'secret_url') return String(value).replace(/\/\/.*@/, `//${MASK}@`);
     return holds === 'secret' ? MASK : value;
   });
-  return stringify(maskPaths(toFile(shown), [], fromFiles), { lineWidth: 0 });
-}
-
-/** The keys of the file, as `gateway check` prints them. */
-export function toFile(config: Config): z.input<typeof configSchema> {
-  return z.encode(configSchema, config as z.output<typeof configSchema>);
+  const file = z.encode(configSchema, shown as z.output<typeof configSchema>);
+  return stringify(maskPaths(file, [], fromFiles), { lineWidth: 0 });
 }
 
 /** Replaces the values at these key paths. The host of a replica may have been taken from its URL. */

@@ -1,18 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { z } from 'zod';
-import { toFile } from './load.ts';
-import { factsOf, keysOf } from './schema/keys.ts';
+import { z } from 'zod';
+import { factsOf, keysOf, nameOf } from './schema/keys.ts';
 import { type Config, configSchema } from './schema.ts';
 
-/** The sections and keys that a reload applies, in the order of the schema. */
-export const RELOADED_KEYS: readonly string[] = findReloaded(configSchema, '');
-
-function findReloaded(schema: z.core.$ZodType, keyPath: string): string[] {
-  if (factsOf(schema).isReloaded) return [keyPath];
-  return Object.entries(keysOf(schema)).flatMap(([key, own]) => findReloaded(own, join(keyPath, key)));
-}
-
-/** What a reload would do. Key paths are those of the file; `replicas` counts as one key. */
+/** What a reload would do. Key paths are those of the file; a list counts as one key. */
 export interface ReloadPlan {
   /** The configuration in effect after the reload. */
   readonly config: Config;
@@ -24,39 +15,49 @@ export interface ReloadPlan {
 
 /** Compares the configuration in effect with the next one. */
 export function planReload(current: Config, next: Config): ReloadPlan {
-  const before: unknown = toFile(current);
-  const wanted: unknown = toFile(next);
-  const after = applyReloaded(before, wanted, '');
-  return {
-    config: configSchema.parse(after),
-    changed: findDifferences(before, after, ''),
-    needsRestart: findDifferences(after, wanted, ''),
-  };
-}
+  const changed: string[] = [];
+  const needsRestart: string[] = [];
 
-/** Returns `before` with the values that a reload takes from `wanted`. */
-function applyReloaded(before: unknown, wanted: unknown, keyPath: string): unknown {
-  if (!isSection(before) || !isSection(wanted)) {
-    return isReloaded(keyPath) || isOtherPassword(keyPath, before, wanted) ? wanted : before;
+  /** The settings of a key after the reload. `isReloaded`: whether that is said of a section that it is in. */
+  function merge(schema: z.core.$ZodType, keyPath: string, values: Values, isReloaded: boolean): unknown {
+    const [before, wanted] = values;
+    if (isDeepStrictEqual(before, wanted)) return before;
+    const isOwn = isReloaded || factsOf(schema).isReloaded === true || isOtherPassword(keyPath, values);
+    const parts = partsOf(schema, values);
+    if (parts.length > 0 && isSection(before) && isSection(wanted)) {
+      const merged = parts.map(({ key, name, schema: part }) => {
+        const own = [before[name], wanted[name]] as const;
+        return [name, merge(part, keyPath === '' ? key : `${keyPath}.${key}`, own, isOwn)] as const;
+      });
+      return Object.fromEntries(merged.filter(([, value]) => value !== undefined));
+    }
+    (isOwn ? changed : needsRestart).push(keyPath);
+    return isOwn ? wanted : before;
   }
-  const values = keysOfBoth(before, wanted).map((key) => [
-    key,
-    applyReloaded(before[key], wanted[key], join(keyPath, key)),
-  ]);
-  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+
+  const config = merge(configSchema, '', [current, next], false) as Config;
+  return { config, changed, needsRestart };
 }
 
-function findDifferences(a: unknown, b: unknown, keyPath: string): string[] {
-  if (!isSection(a) || !isSection(b)) return isDeepStrictEqual(a, b) ? [] : [keyPath];
-  return keysOfBoth(a, b).flatMap((key) => findDifferences(a[key], b[key], join(keyPath, key)));
+type Values = readonly [before: unknown, wanted: unknown];
+
+/** The keys of a section, or of a record in either configuration, with the names of their settings. */
+function partsOf(schema: z.core.$ZodType, values: Values) {
+  const record =
+    schema instanceof z.ZodOptional || schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
+  if (record instanceof z.ZodRecord) {
+    const names = new Set(values.flatMap((value) => Object.keys(value ?? {})));
+    return Array.from(names, (name) => ({ key: name, name, schema: record.valueType }));
+  }
+  return Object.entries(keysOf(schema)).map(([key, own]) => ({ key, name: nameOf(key, own), schema: own }));
 }
 
-function isReloaded(keyPath: string): boolean {
-  return RELOADED_KEYS.some((key) => keyPath === key || keyPath.startsWith(`${key}.`));
+function isSection(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Whether two URLs of `state.redis` differ in nothing but user and password, which the next connection uses. */
-function isOtherPassword(keyPath: string, before: unknown, wanted: unknown): boolean {
+function isOtherPassword(keyPath: string, [before, wanted]: Values): boolean {
   if (keyPath !== 'state.redis' || typeof before !== 'string' || typeof wanted !== 'string') return false;
   return withoutCredentials(before) === withoutCredentials(wanted);
 }
@@ -66,19 +67,4 @@ function withoutCredentials(address: string): string {
   url.username = '';
   url.password = '';
   return url.href;
-}
-
-type Section = Readonly<Record<string, unknown>>;
-
-function isSection(value: unknown): value is Section {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The keys of both: a key without a default may be missing in one of them. */
-function keysOfBoth(a: Section, b: Section): string[] {
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])];
-}
-
-function join(keyPath: string, key: string): string {
-  return keyPath === '' ? key : `${keyPath}.${key}`;
 }

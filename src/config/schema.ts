@@ -1,8 +1,8 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { redisUrl } from './schema/addresses.ts';
 import { limits, shutdown, timeouts } from './schema/bounds.ts';
 import { apiClient, tenantLimits } from './schema/clients.ts';
-import { duration, flag, oneOf } from './schema/codecs.ts';
+import { duration, flag, listOf, oneOf } from './schema/codecs.ts';
 import { gateway } from './schema/gateway.ts';
 import { health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
@@ -60,8 +60,6 @@ const state = section({
     ),
 });
 
-const clientsTitle = 'a list of at least one client';
-
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
 export const configSchema = section({
   gateway: gateway.prefault({}).describe('The listeners.'),
@@ -95,9 +93,7 @@ export const configSchema = section({
     .describe('The directory of the salt, the drains and the exported files.'),
   state: state.prefault({}).describe('State that several gateways share: see fleet.md.'),
   replicas,
-  clients: z
-    .array(apiClient, { error: clientsTitle })
-    .min(1, { error: clientsTitle })
+  clients: listOf(apiClient, 'a list of at least one client', { min: 1 })
     .optional()
     .describe(
       'The clients that may send requests. Without this key and `clients_file` nobody needs an API key.',

@@ -55,8 +55,8 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
     expect(needsRestart).toEqual([
       'gateway.listen',
       'state_dir',
-      'export.retry.max',
       'export.endpoint',
+      'export.retry.max',
       'trace.incoming',
       'prefix_hash.block_chars',
       'limits.headers',
@@ -70,6 +70,12 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
     const { config, changed, needsRestart } = planReload(parse(REPLICA), two);
     expect({ changed, needsRestart }).toEqual({ changed: ['replicas'], needsRestart: [] });
     expect(config.replicas.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+
+  it('names each alias as a key, and a section that only one of the files has as one', () => {
+    const both = plan('aliases: { a: m, b: m }\n', 'aliases: { b: n, c: m }\nhealth: { peers: {} }\n');
+    expect(both.changed).toEqual(['aliases.a', 'aliases.b', 'aliases.c', 'health.peers']);
+    expect(both.config.aliases).toEqual({ b: 'n', c: 'm' });
   });
 
   it('removes a key that the file no longer sets', () => {

@@ -1,11 +1,11 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { toConfigJsonSchema } from '#testkit/config-json-schema.ts';
 import { toSourceName } from '#testkit/limits/limit.ts';
 import { LIMITS } from '#testkit/limits/limits.ts';
 import { NOT_LIMITS } from '#testkit/limits/not-limits.ts';
 import { renderLimits } from '../../scripts/generate/limits-docs.ts';
-import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const ROWS = new Set(LIMITS.flatMap(({ limits }) => limits.map(({ source }) => toSourceName(source))));

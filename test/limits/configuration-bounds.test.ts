@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, parseConfig } from '#config';
 import { parseDuration } from '#config/values';
-import { toConfigJsonSchema } from '../../src/config/json-schema.ts';
+import { toConfigJsonSchema } from '#testkit/config-json-schema.ts';
 
 interface Schema {
   readonly title?: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { oneOrMore, text, time, wholeNumber } from './codecs.ts';
+import { listOf, oneOrMore, text, time, wholeNumber } from './codecs.ts';
 import { facts, section } from './keys.ts';
 import { oneLine } from './names.ts';
 
@@ -32,10 +32,7 @@ export const apiClient = section({
   feature: oneLine()
     .optional()
     .describe("The feature of its requests. Default: the client's own header (`headers.feature`)."),
-  models: z
-    .array(oneLine(), { error: 'a list of model names' })
-    .min(1, { error: 'a list of model names' })
-    .meta({ title: 'a list of model names' })
+  models: listOf(oneLine(), 'a list of model names', { min: 1 })
     .optional()
     .describe('The models that the client may use; others do not exist for it. Default: all.'),
   expires: time().optional().describe('When the keys of this client become invalid. Default: never.'),

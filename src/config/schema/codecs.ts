@@ -201,17 +201,24 @@ export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
   return z.enum(words, { error: title }).meta({ title });
 }
 
+/** A list of such items: at least `min`, and with `isSet` different ones. */
+export function listOf<T extends z.ZodType>(item: T, title: string, { min = 0, isSet = false } = {}) {
+  const items = z.array(item, { error: title });
+  const list = min === 0 ? items : items.min(min, { error: title });
+  const isGood = (given: readonly unknown[]) => new Set(given).size === given.length;
+  return (isSet ? list.refine(isGood, { error: title }) : list).meta({ title });
+}
+
 /** A list, or one item of it without brackets; decodes to a list. */
 export function oneOrMore<T extends z.ZodType<string, string>>(
   item: () => T,
   title: string,
   listTitle = title,
 ) {
-  const given = z
-    .union([item(), z.array(item(), { error: title }).min(1, { error: title })], { error: title })
-    .meta({ title: listTitle });
+  const list = z.array(item(), { error: title }).min(1, { error: title });
+  const given = z.union([item(), list], { error: title }).meta({ title: listTitle });
   return z.codec(given, z.custom<readonly string[]>(), {
     decode: (value) => [value].flat() as string[],
-    encode: (list) => (list.length === 1 ? (list[0] as never) : ([...list] as never)),
+    encode: (values) => (values.length === 1 ? values[0] : [...values]) as never,
   });
 }

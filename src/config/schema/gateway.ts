@@ -1,14 +1,11 @@
-import { z } from 'zod';
 import { listenAddress, network } from './addresses.ts';
-import { flag, text, wholeNumberOrAuto } from './codecs.ts';
+import { flag, listOf, text, wholeNumberOrAuto } from './codecs.ts';
 import { facts, RELOADED, section } from './keys.ts';
 import { plainName } from './names.ts';
 import { listenerTls } from './tls.ts';
 
 const ADMIN_HOST = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$/;
 const hostTitle = 'a host name without a port, such as gateway.example.com or *.example.com';
-const hostListTitle = 'a list of host names without ports, such as gateway.example.com or *.example.com';
-const networksTitle = 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8';
 
 /** `gateway`: the listeners and the threads behind them. */
 export const gateway = section({
@@ -17,18 +14,17 @@ export const gateway = section({
     .describe('The name of this gateway among those that share state. Default: the name of the machine.'),
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
   admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
-  admin_hosts: z
-    .array(text(hostTitle, ADMIN_HOST), { error: hostListTitle })
+  admin_hosts: listOf(
+    text(hostTitle, ADMIN_HOST),
+    'a list of host names without ports, such as gateway.example.com or *.example.com',
+  )
     .optional()
-    .meta({ title: hostListTitle })
     .describe(
       'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
     )
     .register(facts, RELOADED),
-  trusted_proxies: z
-    .array(network(), { error: networksTitle })
+  trusted_proxies: listOf(network(), 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8')
     .optional()
-    .meta({ title: networksTitle })
     .describe(
       'The addresses of proxies in front of the gateway that are trusted to set headers. With `clients`, `headers.tenant` is believed and relayed from these alone: see api-keys.md.',
     )

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseUrl } from '#config/values';
 import { clientLimits } from './clients.ts';
-import { oneOf, oneOrMore } from './codecs.ts';
+import { listOf, oneOf, oneOrMore } from './codecs.ts';
 import { facts, section } from './keys.ts';
 import { oneLine } from './names.ts';
 
@@ -14,7 +14,6 @@ const algorithms = [
 const claim = () => oneLine('the name of a claim');
 
 const audienceTitle = 'a text of one line, or a list of them';
-const algorithmsTitle = `a list of ${algorithms.join(', ')}`;
 const jwksTitle =
   'an https:// URL without credentials and fragment, or a path relative to the directory of this file';
 
@@ -32,9 +31,7 @@ export const jwt = section({
     .describe(
       'The public keys of the issuer, as a JSON Web Key Set. A URL is read again every 5 minutes, and when a token names an unknown key; a file every 10 seconds.',
     ),
-  algorithms: z
-    .array(oneOf(algorithms), { error: algorithmsTitle })
-    .min(1, { error: algorithmsTitle })
+  algorithms: listOf(oneOf(algorithms), `a list of ${algorithms.join(', ')}`, { min: 1 })
     .prefault([...algorithms])
     .describe(
       'The signatures that are accepted. Tokens that are unsigned, or signed with a shared secret, never are.',

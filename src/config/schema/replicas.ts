@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { baseUrl, parseReplicaUrl, serviceUrl } from './addresses.ts';
-import { oneOf, text, wholeNumber } from './codecs.ts';
+import { listOf, oneOf, text, wholeNumber } from './codecs.ts';
 import { facts, RELOADED, section } from './keys.ts';
 import { kubernetesSource } from './kubernetes.ts';
 import { apiKey, NAMED, oneLine } from './names.ts';
@@ -72,11 +72,9 @@ const replica = section({
     ),
 }).meta({ oneOf: [{ required: ['url'] }, { required: ['dns'] }, { required: ['kubernetes'] }] });
 
-const replicasTitle = 'a list of at least one replica, each with a dash before its name';
-
 /** `replicas`: where they are, what they serve, and what may be in flight on them. */
-export const replicas = z
-  .array(replica, { error: replicasTitle })
-  .min(1, { error: replicasTitle })
+export const replicas = listOf(replica, 'a list of at least one replica, each with a dash before its name', {
+  min: 1,
+})
   .describe('The inference servers, in the order that `round_robin` uses.')
   .register(facts, RELOADED);

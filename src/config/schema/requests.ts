@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { passedPath } from './addresses.ts';
-import { oneOf, retriedStatus, text, wholeNumber } from './codecs.ts';
+import { listOf, oneOf, retriedStatus, text, wholeNumber } from './codecs.ts';
 import { FURTHER_ENDPOINTS } from './endpoint-paths.ts';
 import { section } from './keys.ts';
 
@@ -18,18 +18,15 @@ export const headers = section({
     .describe('The request header that names the conversation to which a request belongs.'),
 });
 
-const endpointsTitle = `a list of different names: ${FURTHER_ENDPOINTS.join(', ')}`;
-
 /** `endpoints`: what is recorded beside the endpoints that are always on. */
-export const endpoints = z
-  .array(oneOf(FURTHER_ENDPOINTS), { error: endpointsTitle })
-  .refine((names) => new Set(names).size === names.length, { error: endpointsTitle })
-  .meta({ title: endpointsTitle });
-
-const passTitle = 'a list of methods and paths, such as GET /version';
+export const endpoints = listOf(
+  oneOf(FURTHER_ENDPOINTS),
+  `a list of different names: ${FURTHER_ENDPOINTS.join(', ')}`,
+  { isSet: true },
+);
 
 /** `pass`: what is relayed and not recorded. */
-export const pass = z.array(passedPath(), { error: passTitle }).meta({ title: passTitle });
+export const pass = listOf(passedPath(), 'a list of methods and paths, such as GET /version');
 
 const aliasesTitle = 'names with the names of models, such as gpt-4o: llama-3.3-70b';
 const aliasName = () => text('the name of a model, at most 256 characters', MODEL_NAME);
@@ -48,14 +45,11 @@ export const routing = section({
     ),
 });
 
-const retriedStatusesTitle = 'a list of different statuses: 429, 500, 501, 502, 503, 504';
-
 /** `retry`: which answers of a replica another one may still better. */
 export const retry = section({
-  statuses: z
-    .array(retriedStatus(), { error: retriedStatusesTitle })
-    .refine((statuses) => new Set(statuses).size === statuses.length, { error: retriedStatusesTitle })
-    .meta({ title: retriedStatusesTitle })
+  statuses: listOf(retriedStatus(), 'a list of different statuses: 429, 500, 501, 502, 503, 504', {
+    isSet: true,
+  })
     .prefault([])
     .describe(
       'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',

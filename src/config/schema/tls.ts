@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isPem } from '../shown-value.ts';
-import { flag, oneOf, text } from './codecs.ts';
+import { flag, listOf, oneOf, text } from './codecs.ts';
 import { facts, section } from './keys.ts';
 
 const path = (meaning: string) =>
@@ -20,8 +20,7 @@ const certificatePair = {
 /** The keys of `gateway.tls` and `gateway.admin_tls`. */
 export const listenerTls = {
   ...certificatePair,
-  pairs: z
-    .array(section(certificatePair), { error: 'a list of cert and key' })
+  pairs: listOf(section(certificatePair), 'a list of cert and key')
     .prefault([])
     .describe('Further certificates. The client gets the one for the server name that it asks for (SNI).'),
   client_ca: path(

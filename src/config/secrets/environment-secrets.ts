@@ -8,17 +8,16 @@ import {
 } from './admin-tokens.ts';
 import { type Environment, readSecret } from './read-secret.ts';
 
-/** Headers for the collector may be for all signals, or for one. */
-const SIGNALS = ['general', 'traces', 'metrics'] as const;
-
-type Signal = (typeof SIGNALS)[number];
-
-/** The variables that hold them. */
-const HEADER_VARIABLES: Readonly<Record<Signal, string>> = {
+/** The variables with headers for the collector: for all signals, or for one. */
+const HEADER_VARIABLES = {
   general: 'OTEL_EXPORTER_OTLP_HEADERS',
   traces: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
   metrics: 'OTEL_EXPORTER_OTLP_METRICS_HEADERS',
-};
+} as const;
+
+type Signal = keyof typeof HEADER_VARIABLES;
+
+const SIGNALS = Object.keys(HEADER_VARIABLES) as Signal[];
 
 const SALT_VARIABLE = 'SVC_HASH_SALT';
 
@@ -47,24 +46,12 @@ export async function readEnvironmentSecrets(
   env: Environment,
 ): Promise<{ readonly secrets: EnvironmentSecrets; readonly warnings: readonly string[] }> {
   const { tokens, warnings } = await readAdminTokens(env);
-  const hashSalt = await readText(SALT_VARIABLE, env);
-  const collectorHeaders = await readCollectorHeaders(env);
-  return {
-    secrets: { tokens, hashSalt: hashSalt === '' ? null : hashSalt, collectorHeaders },
-    warnings,
-  };
-}
-
-async function readCollectorHeaders(env: Environment): Promise<EnvironmentSecrets['collectorHeaders']> {
-  return {
-    general: (await readText(HEADER_VARIABLES.general, env)).trim(),
-    traces: (await readText(HEADER_VARIABLES.traces, env)).trim(),
-    metrics: (await readText(HEADER_VARIABLES.metrics, env)).trim(),
-  };
-}
-
-async function readText(variable: string, env: Environment): Promise<string> {
-  return (await readSecret(variable, env)).text;
+  const { text: hashSalt } = await readSecret(SALT_VARIABLE, env);
+  const collectorHeaders = { ...NO_SECRETS.collectorHeaders };
+  for (const signal of SIGNALS) {
+    collectorHeaders[signal] = (await readSecret(HEADER_VARIABLES[signal], env)).text.trim();
+  }
+  return { secrets: { tokens, hashSalt: hashSalt === '' ? null : hashSalt, collectorHeaders }, warnings };
 }
 
 /** The names of the files whose contents have changed: those that a reload applies, and those that need a restart. */

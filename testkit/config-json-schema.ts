@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { configSchema } from './schema.ts';
+import { configSchema } from '../src/config/schema.ts';
 
 /** Returns the JSON Schema (draft 2020-12) of the configuration file, for editors, the reference and suggestions. */
 export function toConfigJsonSchema(): z.core.JSONSchema.JSONSchema {
