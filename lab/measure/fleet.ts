@@ -97,6 +97,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
     drains,
     background: () => new Map(),
     backgroundUntilMs: () => 0,
+    backgroundLimitMs: () => 0,
     inflight: () =>
       new Map(
         Array.from({ length: busyCount }, (_, index) => [toName(index), 1 + Math.floor(60 * Math.random())]),

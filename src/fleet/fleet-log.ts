@@ -1,3 +1,4 @@
+import { logForgotten } from '#replicas/control';
 import type { FleetState } from './rules/fleet-state.ts';
 import type { LeftWork } from './rules/left-work.ts';
 import type { GatewayStatus } from './rules/liveness.ts';
@@ -95,6 +96,11 @@ export class FleetLog {
         'responses in the background of a gateway that has stopped are older than limits.background: the replicas may still go on with them',
       );
     }
+  }
+
+  /** Logs the names whose drain states no gateway needs any more. */
+  forgotten(names: readonly string[]): void {
+    logForgotten(names, this.#log);
   }
 
   notStored(replica: string, error: unknown): void {

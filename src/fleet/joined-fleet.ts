@@ -1,3 +1,4 @@
+import { KEPT_GONE_MS, LOOK_FOR_GONE_MS } from '#replicas/control';
 import {
   type ChangeDetails,
   type DrainChange,
@@ -19,6 +20,7 @@ import {
   type RequestedDrain,
 } from './rules/drain-status.ts';
 import { toSnapshot } from './rules/fleet-state.ts';
+import { goneElsewhereSince } from './rules/forget-names.ts';
 import {
   type ForgetError,
   findVanished,
@@ -40,6 +42,8 @@ export interface FleetCollaborators extends MembershipCollaborators {
   readonly background: () => ReadonlyMap<string, BackgroundCount>;
   /** When all of that is older than `limits.background`: monotonic milliseconds. */
   readonly backgroundUntilMs: () => number;
+  /** `limits.background`. */
+  readonly backgroundLimitMs: () => number;
   readonly clientLimits: ClientLimitsPort & InflightPort;
 }
 
@@ -87,6 +91,9 @@ export class Fleet {
   #syncLoop: SyncLoop | null = null;
   /** When the sync started that last wrote the snapshot. */
   #publishedAtMs = Number.NEGATIVE_INFINITY;
+  /** When it was last noted which names are gone, or the process started: discovery needs time. */
+  #lookedAtMs = performance.now();
+  #hasLooked = false;
   /** The last sync that failed: when it started, and why. */
   #failure: { readonly atMs: number; readonly reason: string } | null = null;
 
@@ -129,7 +136,10 @@ export class Fleet {
    */
   set(replica: string, drained: boolean, { reason, at, rampMs }: ChangeDetails): FleetChange {
     const call = { replica, drained, calledAtMs: performance.now() };
-    const before = this.#membership.state.drains.get(replica) ?? NEVER_DRAINED;
+    const { drains, forgotten } = this.#membership.state;
+    // A state that was forgotten may still be on its way: this one must be later.
+    const never = { ...NEVER_DRAINED, version: forgotten.get(replica) ?? '' };
+    const before = drains.get(replica) ?? never;
     const after = nextDrainState(before, { drained, reason, since: at, rampMs });
     this.#membership.handle({ kind: 'changed', replica, drain: after });
     this.#syncLoop?.wake();
@@ -156,7 +166,9 @@ export class Fleet {
   forget(name: string): ForgetError | null {
     const ids = findVanished(this.#membership.state, name, performance.now());
     if (typeof ids === 'string') return ids;
-    this.#membership.handle({ kind: 'removed', ids });
+    const version = newLogicalTimestamp('');
+    const restMs = this.#collaborators.backgroundLimitMs();
+    this.#membership.handle({ kind: 'removed', ids, version, restMs });
     this.#syncLoop?.wake();
     return null;
   }
@@ -219,6 +231,7 @@ export class Fleet {
         ...read,
         newId: newLogicalTimestamp(membership.state.id),
       });
+      this.#look(syncStartedAtMs);
       // The heartbeat acknowledges peers. They rely on being remembered after a restart.
       await membership.persist();
       const used = this.#clientUse.nextReport();
@@ -254,6 +267,25 @@ export class Fleet {
       if (readAtMs !== null && syncStartedAtMs - readAtMs > HEARTBEAT_VALID_MS)
         this.#inflightShares.standAlone();
     }
+  }
+
+  /** Tells which names this gateway has, and forgets those that no gateway has had for long. */
+  #look(nowMs: number): void {
+    const { drains } = this.#collaborators;
+    const nowEpochMs = Date.now();
+    if (nowMs - this.#lookedAtMs >= LOOK_FOR_GONE_MS) {
+      this.#lookedAtMs = nowMs;
+      this.#hasLooked = true;
+      drains.noteGone(nowEpochMs, (name) => goneElsewhereSince(this.#membership.state, name));
+    }
+    this.#membership.handle({
+      kind: 'looked',
+      gone: this.#hasLooked ? drains.gone : new Map(),
+      isPresent: (name) => drains.isPresent(name),
+      nowEpochMs,
+      keptMs: KEPT_GONE_MS,
+      newStamp: newLogicalTimestamp,
+    });
   }
 
   #knownRevisions(): ReadonlyMap<string, number> {

@@ -79,6 +79,7 @@ export class Membership {
     this.#state = state;
     for (const effect of effects) {
       if (effect.kind === 'persist') this.#isFileStale = true;
+      else if (effect.kind === 'forget') this.#forget(effect.replicas);
       else void this.#apply(effect);
     }
     if (event.kind === 'read') this.#collaborators.log.merged(before, state);
@@ -143,6 +144,13 @@ export class Membership {
   /** By then a new undrain may be applied, even if no sync succeeds. */
   #tickWhenHeartbeatsExpire(): void {
     setTimeout(() => this.handle({ kind: 'tick' }), HEARTBEAT_TTL_MS + 1).unref();
+  }
+
+  #forget(replicas: readonly string[]): void {
+    const { drains, log } = this.#collaborators;
+    drains.forget(replicas);
+    for (const replica of replicas) this.#storing.delete(replica);
+    log.forgotten(replicas);
   }
 
   async #apply({ replica, drain }: Extract<FleetEffect, { kind: 'apply' }>): Promise<void> {

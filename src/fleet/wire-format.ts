@@ -28,6 +28,10 @@ export interface Snapshot {
   readonly drains: ReadonlyMap<string, DrainState>;
   /** A logical timestamp that each process in the gateway's state_dir has. Absent: an earlier version. */
   readonly home?: string;
+  /** The names in `drains` that the gateway does not have: since when, in RFC 3339. Absent: none, or an earlier version. */
+  readonly gone?: ReadonlyMap<string, string>;
+  /** The names that it has forgotten: up to which version. Absent: none that another gateway may have. */
+  readonly forgotten?: ReadonlyMap<string, string>;
   /** What gateways that have stopped followed, by their homes. Absent: nothing. */
   readonly left?: ReadonlyMap<string, LeftReport>;
 }
@@ -82,6 +86,8 @@ export function printSnapshot(snapshot: Snapshot): string {
     ...snapshot,
     members: Object.fromEntries(snapshot.members),
     drains: Object.fromEntries(drains),
+    ...(snapshot.gone === undefined ? {} : { gone: Object.fromEntries(snapshot.gone) }),
+    ...(snapshot.forgotten === undefined ? {} : { forgotten: Object.fromEntries(snapshot.forgotten) }),
     ...(snapshot.left === undefined ? {} : { left: toLeftMembers(snapshot.left) }),
   });
 }
@@ -96,15 +102,19 @@ export function parseSnapshot(text: string): Snapshot | null {
   if (!isLogicalTimestamp(id) || typeof name !== 'string' || !isCount(revision)) return null;
   if (named === null || drains === null || !Array.isArray(value.removed)) return null;
   const { home } = value;
+  const gone = value.gone === undefined ? undefined : toMap(value.gone, toTime);
+  const forgotten = value.forgotten === undefined ? undefined : toMap(value.forgotten, toStamp);
   const left = value.left === undefined ? undefined : toMap(value.left, toLeftReport);
   if (home !== undefined && !isLogicalTimestamp(home)) return null;
-  if (left === null) return null;
+  if (gone === null || forgotten === null || left === null) return null;
   // Earlier versions took foreign fields for gateways and passed them on.
   const members = new Map([...named].filter(([member]) => isLogicalTimestamp(member)));
   const removed = value.removed.filter(isLogicalTimestamp);
   return {
     ...{ id, name, revision, members, removed, drains },
     ...(home === undefined ? {} : { home }),
+    ...(gone === undefined ? {} : { gone }),
+    ...(forgotten === undefined ? {} : { forgotten }),
     ...(left === undefined ? {} : { left }),
   };
 }
@@ -245,6 +255,8 @@ function toDrain(value: unknown): DrainState | null {
 }
 
 const toText = (value: unknown) => (typeof value === 'string' ? value : null);
+const toTime = (value: unknown) =>
+  typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? value : null;
 const toStamp = (value: unknown) => (isLogicalTimestamp(value) ? value : null);
 const toCount = (value: unknown) => (isCount(value) ? value : null);
 

@@ -77,6 +77,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
       drains,
       background: () => new Map(),
       backgroundUntilMs: () => 0,
+      backgroundLimitMs: () => 0,
       inflight: () => new Map(),
       log: new FleetLog({ info: say, warn: say, error: say }),
     },

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createScriptedStore, emptyDisk, pass, startScripted } from './scripted-fleet.ts';
+import { createScriptedStore, emptyDisk, pass, startScripted, toLink } from './scripted-fleet.ts';
 
 const WHY = { reason: null, at: '2026-01-01T00:00:00.000Z' };
 const STOPPED = 'a gateway has stopped with responses in the background';
@@ -16,14 +16,15 @@ afterEach(() => {
 async function startPair(limitMs = 600_000) {
   const { store, ...contents } = createScriptedStore();
   const disk = emptyDisk();
-  const a = await startScripted('gw-a', store, { disk });
+  const { link, linked } = toLink(store);
+  const a = await startScripted('gw-a', linked, { disk });
   const b = await startScripted('gw-b', store);
   a.background.set('x', { running: 2, unknown: 1 });
   a.times.untilMs = performance.now() + limitMs;
   b.fleet.set('x', true, WHY);
   await pass(5_000);
   expect(b.statusOf('x')).toMatchObject({ safeToStop: false, background: { running: 2, unknown: 1 } });
-  return { store, disk, a, b, ...contents };
+  return { store, disk, a, b, link, ...contents };
 }
 
 test('what a gateway followed when it stopped is unknown to the others, until it is back and follows it', async () => {
@@ -95,4 +96,19 @@ test('a gateway that stops with nothing leaves nothing', async () => {
   await pass(8_000);
   expect(b.statusOf('x').safeToStop).toBe(true);
   expect([...snapshots.values()].every(({ left }) => left === undefined)).toBe(true);
+});
+
+test('what a gateway followed that has vanished counts when an operator forgets it, until it is back', async () => {
+  const { store, disk, b, heartbeats, link } = await startPair();
+  link.isCut = true;
+  heartbeats.clear();
+  await pass(10_000);
+  expect(b.statusOf('x')).toMatchObject({ safeToStop: null, unconfirmed: ['gw-a'] });
+  expect(b.fleet.forget('gw-a')).toBeNull();
+  await pass(3_000);
+  const unknown = { safeToStop: null, background: { running: 0, unknown: 3 }, unconfirmed: [] };
+  expect(b.statusOf('x')).toMatchObject(unknown);
+  await startScripted('gw-a', store, { disk: structuredClone(disk) });
+  await pass(8_000);
+  expect(b.statusOf('x')).toMatchObject({ safeToStop: true });
 });

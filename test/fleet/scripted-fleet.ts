@@ -40,6 +40,19 @@ export function createScriptedStore() {
   return { store, snapshots, heartbeats };
 }
 
+/** The store as a gateway reaches it that can be cut from it. */
+export function toLink(store: FleetStore) {
+  const link = { isCut: false };
+  const pass = <T>(work: () => Promise<T>) => (link.isCut ? Promise.reject(new Error('cut')) : work());
+  const linked: FleetStore = {
+    read: (known) => pass(() => store.read(known)),
+    write: (update) => pass(() => store.write(update)),
+    writeFinal: (snapshot) => pass(() => store.writeFinal(snapshot)),
+    close: () => undefined,
+  };
+  return { link, linked };
+}
+
 /** What survives a process. */
 export interface Disk {
   membership: StoredMembership;
@@ -95,6 +108,7 @@ export async function startScripted(
     drains,
     background: () => background,
     backgroundUntilMs: () => times.untilMs,
+    backgroundLimitMs: () => 600_000,
     inflight: () => new Map(),
     log: new FleetLog({ info: say, warn: say, error: say }),
   });

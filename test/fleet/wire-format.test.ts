@@ -21,6 +21,7 @@ const drain = fc.record(
   },
   { requiredKeys: ['drained', 'since', 'reason', 'version'] },
 );
+const time = fc.date({ noInvalidDate: true }).map((date) => date.toISOString());
 const snapshot = fc.record(
   {
     id: stamp,
@@ -30,6 +31,8 @@ const snapshot = fc.record(
     removed: fc.array(stamp, { maxLength: 5 }),
     drains: mapOf(name, drain),
     home: stamp,
+    gone: mapOf(name, time),
+    forgotten: mapOf(name, stamp),
     left: mapOf(stamp, fc.record({ version: stamp, name, restMs: count, counts: mapOf(name, count) })),
   },
   { requiredKeys: ['id', 'name', 'revision', 'members', 'removed', 'drains'] },
@@ -85,6 +88,8 @@ describe('the messages of a gateway', () => {
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{"x":[1,1,null,null]}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":-1,"members":{},"removed":[],"drains":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{},"home":"x"}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{},"gone":{"x":"y"}}',
+    '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{},"forgotten":{"x":1}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","name":"a","revision":1,"members":{},"removed":[],"drains":{},"left":{"x":[1]}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{"x":1},"inflight":{}}',
     '{"id":"0mwqesp5m-cdf0375d04eb","number":1,"revision":1,"heard":{},"drained":{},"inflight":{"x":-1}}',

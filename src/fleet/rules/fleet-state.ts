@@ -34,6 +34,10 @@ export interface FleetState {
   readonly removed: readonly string[];
   /** The latest known drain state of each replica, by name, whichever gateway it came from. */
   readonly drains: ReadonlyMap<string, DrainState>;
+  /** The names in `drains` that this gateway does not have: since when, in RFC 3339. */
+  readonly gone: ReadonlyMap<string, string>;
+  /** By name: the state with this version, and every earlier one, is forgotten. */
+  readonly forgotten: ReadonlyMap<string, string>;
   /** What gateways that have stopped followed. */
   readonly left: LeftByHome;
   /** By replica name: the version that this gateway has applied. */
@@ -69,6 +73,8 @@ export interface InitialState {
 export function createFleetState({ id, name, home, members, removed, drains }: InitialState): FleetState {
   return {
     ...{ id, name, home, members, removed, drains },
+    gone: new Map(),
+    forgotten: new Map(),
     left: new Map(),
     revision: 1,
     publishedRevision: 0,
@@ -87,11 +93,13 @@ export function createFleetState({ id, name, home, members, removed, drains }: I
 
 /** Returns this gateway's snapshot as it is now. */
 export function toSnapshot(
-  { id, name, home, revision, members, removed, drains, left }: FleetState,
+  { id, name, home, revision, members, removed, drains, gone, forgotten, left }: FleetState,
   nowMs: number,
 ): Snapshot {
   return {
     ...{ id, name, home, revision, members, removed, drains },
+    ...(gone.size === 0 ? {} : { gone }),
+    ...(forgotten.size === 0 ? {} : { forgotten }),
     ...(left.size === 0 ? {} : { left: toLeftReports(left, nowMs) }),
   };
 }

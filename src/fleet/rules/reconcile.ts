@@ -3,6 +3,7 @@ import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS } from '../timing.ts';
 import type { Heartbeat, Snapshot } from '../wire-format.ts';
 import { unawareOf } from './drain-status.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
+import { forgetNames, type OwnNames } from './forget-names.ts';
 import { LEAST_REST_MS, mergeLeft, pruneLeft, toCounts } from './left-work.ts';
 
 /** What happened. */
@@ -17,6 +18,8 @@ export type FleetEvent =
   | { readonly kind: 'applied'; readonly replica: string; readonly version: string }
   /** A drain state could not be applied and must be tried again. */
   | { readonly kind: 'failed'; readonly replica: string; readonly version: string }
+  /** Which names this gateway has, after a read. */
+  | ({ readonly kind: 'looked' } & OwnNames)
   /** This gateway stops in order, and ceases to follow these responses, which count for at most so long. */
   | {
       readonly kind: 'leaving';
@@ -24,8 +27,13 @@ export type FleetEvent =
       readonly background: NonNullable<Heartbeat['background']>;
       readonly restMs: number;
     }
-  /** Gateways are gone for good. */
-  | { readonly kind: 'removed'; readonly ids: readonly string[] }
+  /** An operator says that gateways are gone for good. What they followed counts for at most so long. */
+  | {
+      readonly kind: 'removed';
+      readonly ids: readonly string[];
+      readonly version: string;
+      readonly restMs: number;
+    }
   /** Time has passed. */
   | { readonly kind: 'tick' };
 
@@ -46,6 +54,8 @@ export interface StoreRead {
 export type FleetEffect =
   /** Apply the drain state, then report `applied` or `failed`. */
   | { readonly kind: 'apply'; readonly replica: string; readonly drain: DrainState }
+  /** No gateway has had replicas of these names for long: forget their drain states. */
+  | { readonly kind: 'forget'; readonly replicas: readonly string[] }
   /** Write the id, the members and the removed ids to disk before the next heartbeat. */
   | { readonly kind: 'persist' };
 
@@ -55,19 +65,27 @@ export interface ReconcileResult {
   readonly effects: readonly FleetEffect[];
 }
 
+/** The parts of the state that are in the snapshot, beside the members. */
+const SHARED = ['drains', 'gone', 'forgotten', 'left'] as const;
+
 /** Computes the state after an event. Pure: times are arguments, from the gateway's own monotonic clock. */
 export function reconcile(before: FleetState, event: FleetEvent, nowMs: number): ReconcileResult {
   const reduced = reduce(before, event, nowMs);
   const after = noteUndrains(before, { ...reduced, left: pruneLeft(reduced.left, nowMs) }, nowMs);
   const hasNewMembership =
     after.id !== before.id || after.members !== before.members || after.removed !== before.removed;
-  const hasChanged = hasNewMembership || after.drains !== before.drains || after.left !== before.left;
+  const hasChanged = hasNewMembership || SHARED.some((part) => after[part] !== before[part]);
   const state = hasChanged ? { ...after, revision: after.revision + 1 } : after;
   const applications = findApplicable(state, nowMs);
+  const forgotten = [...after.forgotten.keys()].filter((name) => !before.forgotten.has(name));
   const started = applications.map(({ replica, drain }) => [replica, drain.version] as const);
   return {
     state: { ...state, applying: withEntries(state.applying, started) },
-    effects: [...(hasNewMembership ? [{ kind: 'persist' } as const] : []), ...applications],
+    effects: [
+      ...(hasNewMembership ? [{ kind: 'persist' } as const] : []),
+      ...(forgotten.length === 0 ? [] : [{ kind: 'forget', replicas: forgotten } as const]),
+      ...applications,
+    ],
   };
 }
 
@@ -85,6 +103,8 @@ function reduce(state: FleetState, event: FleetEvent, nowMs: number): FleetState
   switch (event.kind) {
     case 'read':
       return applyRead(state, event, nowMs);
+    case 'looked':
+      return forgetNames(state, event, nowMs);
     case 'leaving':
       return remove(leaveBehind(state, event, nowMs), [state.id]);
     case 'published':
@@ -99,7 +119,7 @@ function reduce(state: FleetState, event: FleetEvent, nowMs: number): FleetState
     case 'failed':
       return endApplying(state, event);
     case 'removed':
-      return remove(state, event.ids);
+      return remove({ ...state, left: abandon(state, event, nowMs) }, event.ids);
     case 'tick':
       return state;
   }
@@ -131,6 +151,24 @@ function leaveBehind(
   return { ...state, left: withEntries(state.left, [[home, work]]) };
 }
 
+/** What the gateways followed by their last heartbeats, beside what is known to be left already. */
+function abandon(
+  { left, members, peers }: FleetState,
+  { ids, version, restMs }: Extract<FleetEvent, { kind: 'removed' }>,
+  nowMs: number,
+): FleetState['left'] {
+  const entries = ids.flatMap((id) => {
+    const { snapshot, heartbeat } = peers.get(id) ?? UNREAD_PEER;
+    const counts = toCounts(heartbeat?.background ?? new Map());
+    if (counts.size === 0) return [];
+    const name = members.get(id) ?? id;
+    return [
+      [snapshot?.home ?? id, { version, name, counts, untilMs: nowMs + restMs + LEAST_REST_MS }] as const,
+    ];
+  });
+  return withEntries(left, entries);
+}
+
 function applyRead(state: FleetState, read: StoreRead, nowMs: number): FleetState {
   const { syncStartedAtMs, revisions, snapshots, heartbeats, newId } = read;
   const stored = revisions.get(state.id) ?? 0;
@@ -146,7 +184,9 @@ function applyRead(state: FleetState, read: StoreRead, nowMs: number): FleetStat
       members: mergeMembers(state.members, state.id, revisions, snapshots),
       drains: mergeDrains(
         state.drains,
-        snapshots.flatMap((snapshot) => [...snapshot.drains]),
+        snapshots
+          .flatMap((snapshot) => [...snapshot.drains])
+          .filter(([replica, { version }]) => version > (state.forgotten.get(replica) ?? '')),
       ),
       left: mergeLeft(state, snapshots, nowMs),
       peers: readPeers(state, snapshots, heartbeats),

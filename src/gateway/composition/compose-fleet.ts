@@ -25,6 +25,7 @@ export async function composeFleet(
     inflight: () => registry.inflightByName(),
     background: () => registry.backgroundByName(),
     backgroundUntilMs: () => backgroundCounts.untilMs,
+    backgroundLimitMs: () => inEffect.config.limits.backgroundMs,
     clientLimits: limitRows,
     log: new FleetLog(log),
   });

@@ -14,6 +14,7 @@ export {
   type SourceState,
 } from './discovery/source-state.ts';
 export { Drains } from './drains/drains.ts';
+export { KEPT_GONE_MS, LOOK_FOR_GONE_MS, logForgotten } from './drains/forget-gone.ts';
 export type { EngineProbe } from './engine-probe.ts';
 export { type ProbeTarget, probe } from './probe.ts';
 export { BackgroundCounts, type BackgroundServer, serverKeyOf } from './registry/background-counts.ts';

@@ -85,7 +85,7 @@ export async function createReplicaControl(
   const background = new BackgroundCounts();
   const registry = new ReplicaRegistry({ shared, background, drains, timeouts });
   opened.defer(() => registry.close());
-  // Gateways of a fleet would teach each other what one of them has forgotten.
+  // The gateways of a fleet forget together: each would teach the others what they have forgotten.
   if (config.state.redis === null) opened.use(forgetGoneNames(drains, { epochMs: Date.now, log }));
   const parts = { registry, drains, background, link, opened: opened.move() };
   return new ReplicaControl(settings, collaborators, parts);

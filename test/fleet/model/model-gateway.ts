@@ -221,7 +221,7 @@ export class ModelGateway {
   }
 
   forget(ids: readonly string[]): void {
-    this.#handle({ kind: 'removed', ids });
+    this.#handle({ kind: 'removed', ids, version: this.#clock.stampAfter(''), restMs: 0 });
   }
 
   #sync(process: Process): void {
@@ -296,7 +296,7 @@ export class ModelGateway {
       if (effect.kind === 'persist') {
         const { id, members, removed } = state;
         this.#disk = { ...this.#disk, id, members, removed };
-      } else this.#apply(process, effect.replica, effect.drain);
+      } else if (effect.kind === 'apply') this.#apply(process, effect.replica, effect.drain);
     }
   }
 

@@ -14,7 +14,8 @@ export const [SELF, OTHER, THIRD, NEW_ID] = [1, 2, 3, 4].map(stampAt) as [string
 export const HOME = stampAt(0);
 
 /** An operator forgets these gateways. */
-export const removalOf = (ids: readonly string[]) => ({ kind: 'removed', ids }) as const;
+export const removalOf = (ids: readonly string[]) =>
+  ({ kind: 'removed', ids, version: NEW_ID, restMs: 0 }) as const;
 
 /** A drain of replica `x`. */
 export const DRAIN = { drained: true, since: null, reason: null, version: stampAt(10) };

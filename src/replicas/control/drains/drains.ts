@@ -30,7 +30,7 @@ const CONFIRM_AGAIN_MS = 1_000;
 
 /**
  * The drain states by name. A name keeps its state while it is not configured, so that a replica that comes back is as
- * it was, until `forgetGone` forgets it. Only this class sets the flags that workers read.
+ * it was, until `forget` forgets it. Only this class sets the flags that workers read.
  */
 export class Drains {
   readonly #collaborators: DrainCollaborators;
@@ -93,25 +93,39 @@ export class Drains {
     if (slots?.size === 0) this.#slots.delete(name);
   }
 
+  /** Whether a replica has this name now. */
+  isPresent(name: string): boolean {
+    return this.#slots.has(name);
+  }
+
+  /** The names that no replica has: since when, in RFC 3339, as far as that was noted. */
+  get gone(): ReadonlyMap<string, string> {
+    const times = [...this.#states].flatMap(([name, { goneSince }]) =>
+      goneSince === undefined ? [] : [[name, goneSince] as const],
+    );
+    return new Map(times);
+  }
+
   /**
-   * Forgets the names that have been gone for so long, and returns them. It notes which others are gone, so call it now
-   * and then.
+   * Notes which names no replica has any more, so call it now and then. `sinceOf`: since when, if that is known better; in
+   * RFC 3339.
    */
-  forgetGone(nowEpochMs: number, keptMs: number): readonly string[] {
-    const isGone = ([name]: readonly [string, DrainState]) => !this.#slots.has(name);
-    const gone = [...this.#states].filter(isGone);
-    const forgotten: string[] = [];
-    for (const [name, state] of gone) {
-      if (state.goneSince === undefined) {
-        this.#states.set(name, { ...state, goneSince: new Date(nowEpochMs).toISOString() });
-      } else if (nowEpochMs - Date.parse(state.goneSince) >= keptMs) {
-        for (const known of [this.#states, this.#ramps, this.#confirmed]) known.delete(name);
-        forgotten.push(name);
-      }
+  noteGone(nowEpochMs: number, sinceOf: (name: string) => string | undefined = () => undefined): void {
+    let hasNoted = false;
+    for (const [name, state] of this.#states) {
+      if (this.#slots.has(name) || state.goneSince !== undefined) continue;
+      this.#states.set(name, { ...state, goneSince: sinceOf(name) ?? new Date(nowEpochMs).toISOString() });
+      hasNoted = true;
     }
-    const isNoted = gone.every(([name, state]) => this.#states.get(name) === state);
-    if (!isNoted) void this.#store();
-    return forgotten;
+    if (hasNoted) void this.#store();
+  }
+
+  /** Forgets those of these names that no replica has. */
+  forget(names: readonly string[]): void {
+    const gone = names.filter((name) => !this.#slots.has(name));
+    for (const name of gone)
+      for (const known of [this.#states, this.#ramps, this.#confirmed]) known.delete(name);
+    if (gone.length > 0) void this.#store();
   }
 
   /** Drains or undrains. The flags are set when this returns. */
