@@ -1,13 +1,11 @@
 import type { RequestRecord } from '#otel/record/registry';
-import { createResource } from '#otel/resource';
 import { EventScratch, JsonTap } from '#proxy';
 import { Fingerprint } from '#replicas';
 import { startProgram } from '#testkit/programs/program.ts';
-import { DEFAULT_LAYOUT } from '../../otel/record/layout/record-layout.ts';
 import { RecordProcessor } from '../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
-import { SpanIdSource } from '../../otel/span/trace-ids.ts';
-import { startRequestTracer } from '../../otel/span/tracer.ts';
+import { RandomIds } from '../../otel/span/trace-ids.ts';
+import { createTracer } from '../../otel/span/tracer.ts';
 import { CHAT_COMPLETIONS } from '../../src/proxy/endpoints/chat-completions.ts';
 import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/inspection/request-facts.ts';
@@ -104,13 +102,11 @@ const consumer = {
   consume: () => undefined,
 };
 const spanProcessor = new RecordProcessor(consumer, { info() {}, warn() {}, error() {} });
-const ids = new SpanIdSource();
-const { tracer } = startRequestTracer({
-  resource: createResource({ name: 'bench' }),
-  idGenerator: ids,
-  spanProcessor,
+const startSpan = createRequestSpans(createTracer(spanProcessor, new RandomIds()), {
+  depth: 'server',
+  genAi: 'pinned',
+  number: () => undefined,
 });
-const startSpan = createRequestSpans({ tracer, ids }, { depth: 'server', layout: DEFAULT_LAYOUT });
 measure('a span with its record, encoded', () => {
   const span = startSpan({ method: 'POST', route: CHAT.path });
   span.end(toRecord(span.traceId), { scheme: 'http', serverAddress: '127.0.0.1', serverPort: 8080 });

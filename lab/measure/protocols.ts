@@ -13,10 +13,9 @@ import { findFreePort } from '#testkit/processes/free-port.ts';
 import { readCpu, toSpentUs } from '#testkit/programs/process-tree.ts';
 import { startProgram } from '#testkit/programs/program.ts';
 import { ROOT } from '#testkit/programs/results.ts';
-import { DEFAULT_LAYOUT } from '../../otel/record/layout/record-layout.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
-import { SpanIdSource } from '../../otel/span/trace-ids.ts';
-import { startRequestTracer } from '../../otel/span/tracer.ts';
+import { RandomIds } from '../../otel/span/trace-ids.ts';
+import { createTracer } from '../../otel/span/tracer.ts';
 
 const USAGE = `npm run lab -- measure/protocols [options]
   Measures what a record costs as OTLP protobuf and as OTLP JSON: its bytes, the µs of CPU to encode it, to convert it to
@@ -72,18 +71,17 @@ function toRecord(index: number, traceId: string, traffic: Traffic): RequestReco
 /** The spans of records, as our processor gets them. */
 function endSpans(traffic: Traffic): readonly ReadableSpan[] {
   const ended: ReadableSpan[] = [];
-  const ids = new SpanIdSource();
-  const { tracer } = startRequestTracer({
-    resource: createResource({ name: 'measure' }),
-    idGenerator: ids,
-    spanProcessor: {
-      onStart: () => undefined,
-      onEnd: (span) => void ended.push(span),
-      forceFlush: () => Promise.resolve(),
-      shutdown: () => Promise.resolve(),
-    },
+  const processor = {
+    onStart: () => undefined,
+    onEnd: (span: ReadableSpan) => void ended.push(span),
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+  const startSpan = createRequestSpans(createTracer(processor, new RandomIds()), {
+    depth: 'server',
+    genAi: 'pinned',
+    number: () => undefined,
   });
-  const startSpan = createRequestSpans({ tracer, ids }, { depth: 'server', layout: DEFAULT_LAYOUT });
   for (let index = 0; index < RECORDS; index++) {
     const span = startSpan({ method: 'POST', route: '/v1/chat/completions' });
     const http = { scheme: 'http', serverAddress: 'gateway.example', serverPort: 8080 } as const;

@@ -1,4 +1,5 @@
-import { decodeRecord, hasFailed, type ShownRecord, toOutcome } from '#otel/record';
+import { decodeRecord, hasFailed, toOutcome } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import { EncodedSpanStore, type StoredSpan } from './encoded-span-store.ts';
 import type { EndedRecord } from './record-consumer.ts';
 
@@ -21,7 +22,7 @@ export interface RecordQuery {
   /** Only records with a greater number. */
   readonly after?: number | undefined;
   /** Only records that it returns true for. */
-  readonly matches?: ((record: ShownRecord) => boolean) | undefined;
+  readonly matches?: ((record: RequestRecord) => boolean) | undefined;
 }
 
 /**
@@ -58,7 +59,7 @@ export class RecentRecords {
   }
 
   /** The latest records, newest first. */
-  latest(query: RecordQuery): readonly ShownRecord[] {
+  latest(query: RecordQuery): readonly RequestRecord[] {
     return decodeNewest(this.#latest.after(query.after), query);
   }
 
@@ -67,10 +68,10 @@ export class RecentRecords {
    * among the latest records is decoded once.
    */
   latestAndFailures(query: Omit<RecordQuery, 'matches'>): {
-    readonly latest: readonly ShownRecord[];
-    readonly failures: readonly ShownRecord[];
+    readonly latest: readonly RequestRecord[];
+    readonly failures: readonly RequestRecord[];
   } {
-    const decoded = new Map<number, ShownRecord | null>();
+    const decoded = new Map<number, RequestRecord | null>();
     const decode = ({ tag, encodedSpan }: StoredSpan) => {
       const record = decoded.get(tag);
       if (record !== undefined) return record;
@@ -85,7 +86,7 @@ export class RecentRecords {
   }
 
   /** The records of all failed requests that are kept, newest first: the failures, and those among the latest. */
-  failed(query: RecordQuery): readonly ShownRecord[] {
+  failed(query: RecordQuery): readonly RequestRecord[] {
     const { after, matches = () => true } = query;
     const failures = this.#failuresAfter(after);
     const known = new Set(failures.map(({ tag }) => tag));
@@ -142,8 +143,8 @@ function decodeNewest(
   spans: readonly StoredSpan[],
   { limit, matches }: RecordQuery,
   decode = ({ encodedSpan }: StoredSpan) => decodeRecord(encodedSpan),
-): readonly ShownRecord[] {
-  const records: ShownRecord[] = [];
+): readonly RequestRecord[] {
+  const records: RequestRecord[] = [];
   for (const span of spans.toReversed()) {
     if (records.length >= limit) break;
     const record = decode(span);

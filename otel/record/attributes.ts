@@ -1,17 +1,9 @@
-import {
-  FAILED_ATTEMPT,
-  type FieldValue,
-  fieldValuesOf,
-  OPERATIONS,
-  providerOf,
-  RECORD_FIELDS,
-  type RequestRecord,
-  SEMCONV,
-} from '#otel/record/registry';
-import { toDecodeSeconds, toPrefillSeconds, toQueueSeconds } from './layout/engine-latency.ts';
-
-/** The type of a value in OTLP. */
-export type WireType = (typeof RECORD_FIELDS)[keyof RequestRecord]['type'];
+import type { Attributes } from '@opentelemetry/api';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
+import { toDecodeSeconds, toPrefillSeconds, toQueueSeconds } from './engine-latency.ts';
+import { readFailedAttempts } from './failed-attempts.ts';
+import { type DerivedValues, DOUBLE_NAMES, toAttributes, toFields } from './record-attributes.ts';
 
 /** The scheme and address by which the client reached the gateway. */
 export interface HttpFacts {
@@ -20,132 +12,68 @@ export interface HttpFacts {
   readonly serverPort?: number | undefined;
 }
 
-/** An attribute of a request's span. */
-export interface RecordAttribute {
-  readonly name: string;
-  readonly type: WireType;
-  /** Whether every record has it. */
-  readonly isRequired: boolean;
-  /** Whether the value differs in nearly every request. */
-  readonly varies: boolean;
+/** Which names of GenAI's conventions: the pinned version that backends read, or the newest text. */
+export type GenAiNames = 'pinned' | 'latest';
+
+/**
+ * The attributes of a request's span. `genAi`: the names of what the conventions say of GenAI; null: another span of the
+ * request has it. Only one has it, because backends add up its usage.
+ */
+export function toRequestAttributes(
+  record: Readonly<RequestRecord>,
+  http: HttpFacts,
+  genAi: GenAiNames | null = 'pinned',
+): Attributes {
+  return toAttributes(record, derive(record, http), { request: true, genAi });
 }
 
-/** The record's fields, in the order of the registry. */
-const FIELDS: readonly RecordAttribute[] = Object.values(RECORD_FIELDS);
-
-/** What the semantic conventions say of HTTP, and of errors. */
-const HTTP: readonly RecordAttribute[] = [
-  always('string', SEMCONV.httpRequestMethod),
-  always('string', SEMCONV.httpRoute),
-  always('string', SEMCONV.urlPath),
-  always('string', SEMCONV.urlScheme),
-  lasting('string', SEMCONV.serverAddress),
-  lasting('string', SEMCONV.errorType),
-  always('int', SEMCONV.httpResponseStatusCode),
-  lasting('int', SEMCONV.serverPort),
-];
-
-/** The attributes that the request's span has in every layout. */
-export const REQUEST_ATTRIBUTES: readonly RecordAttribute[] = [...FIELDS, ...HTTP];
-
-/** What they say of GenAI, in the pinned version, and what engines say of their latency. */
-export const GEN_AI_ATTRIBUTES: readonly RecordAttribute[] = [
-  always('string', SEMCONV.genAiProviderName),
-  always('string', SEMCONV.genAiOperationName),
-  lasting('string', SEMCONV.genAiRequestModel),
-  lasting('int', SEMCONV.genAiRequestMaxTokens),
-  lasting('bool', SEMCONV.genAiRequestStream),
-  lasting('strings', SEMCONV.genAiResponseFinishReasons),
-  varying('int', SEMCONV.genAiUsageInputTokens),
-  varying('int', SEMCONV.genAiUsageOutputTokens),
-  varying('int', SEMCONV.genAiUsageCacheReadInputTokens),
-  varying('int', SEMCONV.genAiUsageCacheCreationInputTokens),
-  lasting('string', SEMCONV.genAiResponseModel),
-  lasting('string', SEMCONV.genAiConversationId),
-  varying('string', SEMCONV.genAiResponseId),
-  varying('double', SEMCONV.genAiLatencyTimeInQueue),
-  varying('double', SEMCONV.genAiLatencyTimeInModelPrefill),
-  varying('double', SEMCONV.genAiLatencyTimeInModelDecode),
-];
-
-/** What only the newest names have, after the others. */
-export const LATEST_ATTRIBUTES: readonly RecordAttribute[] = [
-  varying('int', SEMCONV.genAiUsageReasoningOutputTokens),
-  varying('double', SEMCONV.genAiResponseTimeToFirstChunk),
-  varying('string', SEMCONV.genAiRequestPreviousResponseId),
-  lasting('string', SEMCONV.genAiRequestReasoningLevel),
-];
-
-function always(type: WireType, name: string): RecordAttribute {
-  return { name, type, isRequired: true, varies: false };
+/** The attributes of a record on the span of its operation. */
+export function toOperationAttributes(record: Readonly<RequestRecord>, genAi: GenAiNames): Attributes {
+  return toAttributes(record, derive(record, { scheme: 'http' }), { request: false, genAi });
 }
 
-function lasting(type: WireType, name: string): RecordAttribute {
-  return { name, type, isRequired: false, varies: false };
+/** What of a span tells its record. */
+export type RecordSpan = Pick<ReadableSpan, 'attributes' | 'events' | 'startTime'>;
+
+/** The record of a span, as it is sent: values that were cut stay cut. Null for the span of no request. */
+export function toRecord(span: RecordSpan): RequestRecord | null {
+  const fields = toFields(span.attributes);
+  const failedAttempts = readFailedAttempts(span);
+  if (failedAttempts !== undefined) fields.failed_attempts = failedAttempts;
+  return isRecord(fields) ? fields : null;
 }
 
-function varying(type: WireType, name: string): RecordAttribute {
-  return { name, type, isRequired: false, varies: true };
+/** The fields that every record has. They distinguish a request's span from other spans. */
+const REQUIRED = Object.entries(RECORD_FIELDS).flatMap(([field, { isRequired }]) =>
+  isRequired ? (field as keyof RequestRecord) : [],
+);
+
+function isRecord(fields: Partial<RequestRecord>): fields is RequestRecord {
+  return REQUIRED.every((field) => fields[field] !== undefined);
 }
 
-/** The values of REQUEST_ATTRIBUTES and then GEN_AI_ATTRIBUTES, in their order. */
-export function attributeValuesOf(record: Readonly<RequestRecord>, http: HttpFacts): FieldValue[] {
-  const values = fieldValuesOf(record);
-  values.push(
-    'POST',
-    record.endpoint,
-    record.endpoint,
-    http.scheme,
-    http.serverAddress,
-    toErrorType(record),
-    record.status,
-    http.serverPort,
-    providerOf(record.endpoint),
-    OPERATIONS.get(record.endpoint),
-    record.model,
-    record.max_tokens,
-    record.stream || undefined,
-    record.finish_reasons,
-    record.prompt_tokens,
-    record.completion_tokens,
-    record.cached_tokens,
-    record.cache_creation_tokens,
-    record.response_model,
-    record.conversation_id,
-    record.response_id,
-  );
-  const { timings } = record;
-  if (timings === undefined) values.push(undefined, undefined, undefined);
-  else values.push(toQueueSeconds(timings), toPrefillSeconds(timings), toDecodeSeconds(timings));
-  return values;
+/** What the conventions say of a request, and is no field of its record. */
+function derive(record: Readonly<RequestRecord>, http: HttpFacts): DerivedValues {
+  const { endpoint, timings, ttft_ms } = record;
+  return {
+    httpRequestMethod: 'POST',
+    urlScheme: http.scheme,
+    serverAddress: http.serverAddress,
+    serverPort: http.serverPort,
+    errorType: toErrorType(record),
+    genAiProviderName: providerOf(endpoint),
+    genAiOperationName: OPERATIONS.get(endpoint),
+    genAiRequestStream: record.stream || undefined,
+    genAiLatencyTimeInQueue: timings && toQueueSeconds(timings),
+    genAiLatencyTimeInModelPrefill: timings && toPrefillSeconds(timings),
+    genAiLatencyTimeInModelDecode: timings && toDecodeSeconds(timings),
+    genAiResponseTimeToFirstChunk: ttft_ms === undefined ? undefined : ttft_ms / 1000,
+  };
 }
 
-/** The values of LATEST_ATTRIBUTES, in their order. */
-export function latestValuesOf(record: Readonly<RequestRecord>): readonly FieldValue[] {
-  return [
-    record.reasoning_tokens,
-    record.ttft_ms === undefined ? undefined : record.ttft_ms / 1000,
-    record.previous_response_id,
-    record.reasoning_level,
-  ];
-}
-
-/** Longer strings are cut. The record's names are at most 256; this limit is for everything else. */
-export const MAX_STRING_CHARS = 1024;
-/** Longer lists are cut. The configuration allows no more prefix hashes than this. */
-export const MAX_ITEMS = 4096;
-/** Longer keys of an engine are cut. */
-export const MAX_TIMING_KEY_CHARS = 64;
-
-const namesOf = (type: WireType) => FIELDS.filter((field) => field.type === type).map(({ name }) => name);
-const DOUBLE_NAMES: ReadonlySet<string> = new Set([
-  ...namesOf('double'),
-  FAILED_ATTEMPT.durationMs,
-  ...[...GEN_AI_ATTRIBUTES, ...LATEST_ATTRIBUTES].flatMap(({ name, type }) =>
-    type === 'double' ? name : [],
-  ),
-]);
-const DOUBLE_PREFIXES = namesOf('doubles');
+const DOUBLE_PREFIXES = Object.values(RECORD_FIELDS).flatMap(({ name, type }) =>
+  type === 'doubles' ? name : [],
+);
 
 /** Whether the attribute's numbers are doubles, even integral ones. The SDK cannot tell 85 from 85.0. */
 export function isDoubleName(name: string): boolean {

@@ -1,11 +1,9 @@
-import type { Attributes, AttributeValue, Link } from '@opentelemetry/api';
+import type { Link } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { MAX_VARINT_BYTES, ProtobufWriter, sizeOfVarint } from '#otel/encoding';
-import { isDoubleName } from './attributes.ts';
-import { DEFAULT_LAYOUT, type RecordLayout } from './layout/record-layout.ts';
-import { ANY_VALUE, EVENT, KEY_VALUE, LINK, SCOPE_SPANS, SPAN, STATUS } from './protobuf/otlp-tags.ts';
-import { recordFactsOf } from './record-attributes.ts';
-import { RecordAttributesWriter } from './record-attributes-writer.ts';
+import { writeAttributes } from './protobuf/any-value.ts';
+import { EVENT, LINK, SCOPE_SPANS, SPAN, STATUS } from './protobuf/otlp-tags.ts';
+import { SpanAttributesWriter } from './span-attributes-writer.ts';
 
 /** Bits 8 and 9 of OTLP's span flags: whether `IS_REMOTE` is known, and whether the other side is remote. */
 const HAS_IS_REMOTE = 0x100;
@@ -28,19 +26,12 @@ type TimedEvent = ReadableSpan['events'][number];
  * Encodes spans in OTLP protobuf (opentelemetry-proto, trace.proto). The bytes equal those of ProtobufTraceSerializer,
  * except that integral doubles stay doubles.
  *
- * The memory is reused, and the attributes of a record are written over those of the last one
- * (record-attributes-writer.ts).
+ * The memory is reused, and the attributes of a span are written over those of the last one
+ * (span-attributes-writer.ts).
  */
 export class SpanEncoder {
-  readonly #layout: RecordLayout;
   #writer = new ProtobufWriter(MEMORY_BYTES);
-  #recordAttributes: RecordAttributesWriter;
-
-  /** `layout`: of the spans of requests. */
-  constructor(layout: RecordLayout = DEFAULT_LAYOUT) {
-    this.#layout = layout;
-    this.#recordAttributes = new RecordAttributesWriter(this.#writer, layout.request);
-  }
+  #attributes = new SpanAttributesWriter(this.#writer);
 
   /**
    * Encodes a record for a batch: its span and then the spans below it, each a field of ScopeSpans. They are one
@@ -49,12 +40,12 @@ export class SpanEncoder {
   encode(span: ReadableSpan, children: readonly ReadableSpan[] = []): Uint8Array {
     if (this.#writer.bytes.length > MAX_MEMORY_BYTES) {
       this.#writer = new ProtobufWriter(MEMORY_BYTES);
-      this.#recordAttributes = new RecordAttributesWriter(this.#writer, this.#layout.request);
+      this.#attributes = new SpanAttributesWriter(this.#writer);
     }
     try {
       return this.#encode(this.#writer, span, children);
     } catch (error) {
-      this.#recordAttributes.forget();
+      this.#attributes.forget();
       throw error;
     }
   }
@@ -63,7 +54,7 @@ export class SpanEncoder {
     // The span begins at the same place each time, so that its attributes do, too. Its length is written before it.
     writer.at = HEAD_BYTES;
     writeHead(writer, span);
-    this.#writeAttributes(writer, span);
+    this.#attributes.write(span.attributes);
     writeTail(writer, span);
     const end = writer.at;
     const length = end - HEAD_BYTES;
@@ -74,16 +65,6 @@ export class SpanEncoder {
     writer.at = end;
     for (const child of children) writeSpan(writer, child);
     return writer.bytes.subarray(start, writer.at);
-  }
-
-  #writeAttributes(writer: ProtobufWriter, { attributes }: ReadableSpan): void {
-    const facts = recordFactsOf(attributes);
-    if (facts !== undefined) {
-      this.#recordAttributes.write(facts.record, facts.http);
-      return;
-    }
-    this.#recordAttributes.forget();
-    writeAttributes(writer, SPAN.attributes, attributes);
   }
 }
 
@@ -127,58 +108,6 @@ function writeTail(writer: ProtobufWriter, span: ReadableSpan): void {
   writeCount(writer, SPAN.droppedLinksCount, span.droppedLinksCount);
   writeStatus(writer, span.status);
   writeFlags(writer, SPAN.flags, toFlags(span.spanContext().traceFlags, span.parentSpanContext?.isRemote));
-}
-
-/** Writes attributes as a list of KeyValue. Omits empty and nested values, which the gateway never sets. */
-export function writeAttributes(writer: ProtobufWriter, tag: number, attributes: Attributes): void {
-  for (const name in attributes) {
-    const value = attributes[name];
-    if (!isWritten(value)) continue;
-    const attribute = writer.begin(tag);
-    writer.textField(KEY_VALUE.key, name);
-    const anyValue = writer.begin(KEY_VALUE.value);
-    writeAnyValue(writer, isDoubleName(name), value);
-    writer.end(anyValue);
-    writer.end(attribute);
-  }
-}
-
-type WrittenValue = string | boolean | number | readonly AttributeValue[];
-
-function isWritten(value: AttributeValue | undefined): value is WrittenValue {
-  return ['string', 'boolean', 'number'].includes(typeof value) || Array.isArray(value);
-}
-
-function writeAnyValue(writer: ProtobufWriter, isDouble: boolean, value: WrittenValue): void {
-  writer.reserve(1 + MAX_VARINT_BYTES);
-  switch (typeof value) {
-    case 'string':
-      writer.textField(ANY_VALUE.string, value);
-      return;
-    case 'boolean':
-      writer.byte(ANY_VALUE.bool);
-      writer.byte(value ? 1 : 0);
-      return;
-    case 'number':
-      if (isDouble || !Number.isSafeInteger(value)) {
-        writer.byte(ANY_VALUE.double);
-        writer.double(value);
-      } else {
-        writer.byte(ANY_VALUE.int);
-        writer.varint(value);
-      }
-      return;
-    default: {
-      const array = writer.begin(ANY_VALUE.array);
-      for (const item of value) {
-        if (!isWritten(item)) continue;
-        const begun = writer.begin(ANY_VALUE.arrayItem);
-        writeAnyValue(writer, isDouble, item);
-        writer.end(begun);
-      }
-      writer.end(array);
-    }
-  }
 }
 
 function writeEvent(writer: ProtobufWriter, event: TimedEvent): void {

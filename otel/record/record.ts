@@ -6,15 +6,22 @@
  * Begin with encode-span.ts and decode/decode-record.ts. The names and types are in registry/, a room of their own.
  */
 
-export { type HttpFacts, toErrorType, toFailureType } from './attributes.ts';
-export { decodeRecord, decodeRecords, type ShownAttempt, type ShownRecord } from './decode/decode-record.ts';
+export { MAX_TIMINGS } from './attribute-values.ts';
+export {
+  type GenAiNames,
+  type HttpFacts,
+  toErrorType,
+  toFailureType,
+  toOperationAttributes,
+  toRecord,
+  toRequestAttributes,
+} from './attributes.ts';
+export { decodeRecord, decodeRecords } from './decode/decode-record.ts';
 export { SpanEncoder } from './encode-span.ts';
-export { createRecordLayout, type RecordLayout } from './layout/record-layout.ts';
+export { addFailedAttempts } from './failed-attempts.ts';
 export { AttributesDigester, DIGEST_BYTES } from './ledger/canonical-attributes.ts';
 export { encodeLedgerSpan, type LedgerSpan } from './ledger/ledger-span.ts';
 export { toSpanJson } from './protobuf/span-to-json.ts';
-export { decodeSet, recordFactsOf, toRecordAttributes } from './record-attributes.ts';
-export { MAX_TIMINGS } from './record-bounds.ts';
 export { hasFailed, type RequestOutcome, toOutcome } from './request-outcome.ts';
 export {
   type EncodedResourceSpans,

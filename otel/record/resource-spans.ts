@@ -1,7 +1,7 @@
 import type { Resource } from '@opentelemetry/resources';
 import { MAX_VARINT_BYTES, ProtobufWriter } from '#otel/encoding';
 import { SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
-import { writeAttributes } from './encode-span.ts';
+import { writeAttributes } from './protobuf/any-value.ts';
 import { toAttributesJson } from './protobuf/attributes-to-json.ts';
 import { RESOURCE, RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPAN, TRACES_DATA } from './protobuf/otlp-tags.ts';
 

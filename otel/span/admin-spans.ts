@@ -6,6 +6,7 @@ import type { Resource } from '@opentelemetry/resources';
 import {
   AlwaysOnSampler,
   BatchSpanProcessor,
+  type IdGenerator,
   type ReadableSpan,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
@@ -13,7 +14,7 @@ import { type Clock, waitAtMost } from '#otel/base';
 import { DeadlineExporter, type OtlpOptions } from '#otel/export';
 import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
 import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
-import { SpanIdSource } from './trace-ids.ts';
+import { KnownIds, RandomIds } from './trace-ids.ts';
 
 /** An action of the admin API or of a signal. */
 export type AdminAction = DrainAction | HealthAction | ReloadAction | RolloutStepAction;
@@ -98,18 +99,18 @@ export function startAdminSpans(
     collector,
     (httpAgentOptions) => new Exporter({ url, headers: collector.headers, httpAgentOptions }),
   );
-  const ids = new SpanIdSource();
-  const provider = new TracerProvider({
-    resource,
-    idGenerator: ids,
-    sampler: new AlwaysOnSampler(),
-    spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: intervalMs })],
-  });
-  const tracer = provider.getTracer(SCOPE_NAME, version, { schemaUrl: SCHEMA_URL });
+  const processor = new BatchSpanProcessor({ exporter, scheduledDelayMillis: intervalMs });
+  const createTracer = (idGenerator: IdGenerator) => {
+    const sampler = new AlwaysOnSampler();
+    const provider = new TracerProvider({ resource, idGenerator, sampler, spanProcessors: [processor] });
+    return provider.getTracer(SCOPE_NAME, version, { schemaUrl: SCHEMA_URL });
+  };
+  const tracer = createTracer(new RandomIds());
   return {
     record(action) {
-      if (action.action === 'rollout_step') return recordRolloutStep(tracer, ids, action);
-      ids.assign(ids.drawIds());
+      if (action.action === 'rollout_step') {
+        return recordRolloutStep(createTracer(new KnownIds(action.traceId, [action.spanId])), action);
+      }
       // INTERNAL: tools that derive metrics from spans would count a SERVER span as a request.
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
       const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
@@ -120,7 +121,7 @@ export function startAdminSpans(
     },
     async shutdown(deadlineMs) {
       // It has no deadline of its own, and repeats a call that failed for up to its time-out.
-      const flushed = provider.shutdown().catch(() => undefined);
+      const flushed = processor.shutdown().catch(() => undefined);
       await waitAtMost(deadlineMs, flushed, clock);
     },
   };

@@ -1,4 +1,5 @@
 import {
+  type Context,
   type Link,
   ROOT_CONTEXT,
   type Span,
@@ -8,10 +9,24 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { type HttpFacts, type RecordLayout, toErrorType, toRecordAttributes } from '#otel/record';
+import type { SpanProcessor } from '@opentelemetry/sdk-trace';
+import {
+  addFailedAttempts,
+  type GenAiNames,
+  type HttpFacts,
+  toErrorType,
+  toRequestAttributes,
+} from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
-import { type AttemptSpan, type AttemptStart, type EndedAttempt, recordAttemptSpan } from './attempt-span.ts';
-import { addFailedAttempt, type FailedAttempt } from './failed-attempt.ts';
+import {
+  type AttemptSpan,
+  type AttemptStart,
+  type EndedAttempt,
+  endAttemptSpan,
+  endOperationSpan,
+  startAttemptSpan,
+  startOperationSpan,
+} from './child-spans.ts';
 import {
   type IncomingContext,
   parseTraceparent,
@@ -19,8 +34,8 @@ import {
   type TraceContextFields,
   toTraceState,
 } from './incoming-context.ts';
-import { type OperationStart, recordOperationSpan } from './operation-span.ts';
-import { continuedFlags, SAMPLED, type SpanIdSource, type SpanIds, toTraceparent } from './trace-ids.ts';
+import { continuedFlags, KnownIds, SAMPLED, type SpanIds, toTraceparent } from './trace-ids.ts';
+import { createTracer } from './tracer.ts';
 import { UtcTimestamps } from './utc-timestamps.ts';
 
 /**
@@ -38,14 +53,12 @@ export interface RequestSpan extends TraceContextFields {
   startOperation(): void;
   /** Begins an attempt. End it before the request. */
   startAttempt(start: AttemptStart): AttemptSpan;
-  /** Adds a failed attempt as a span event. */
-  addFailedAttempt(facts: FailedAttempt): void;
   /**
    * Numbers the record, and ends the span after its `e2e_ms`. The record enters the queue or is dropped at once. Only
    * the first call counts.
    */
   end(record: RequestRecord, http: HttpFacts): void;
-  /** Ends the span without a record, which follows when what this returns is given to `endParkedSpan`. */
+  /** Gives the span up for one that `endParkedSpan` makes of what this returns, when its record is known. */
   park(): ParkedSpan;
 }
 
@@ -54,15 +67,9 @@ export interface ParkedSpan {
   readonly start: RequestSpanStart;
   readonly ids: SpanIds;
   readonly startedEpochMs: number;
-  readonly operation: OperationStart | null;
+  readonly operation: { readonly ids: SpanIds; readonly startedEpochMs: number } | null;
   readonly lastAttempt: AttemptStart | null;
-  readonly attempts: readonly EndedAttempt[] | null;
-  readonly failedAttempts: readonly TimedFailure[] | null;
-}
-
-interface TimedFailure {
-  readonly facts: FailedAttempt;
-  readonly epochMs: number;
+  readonly attempts: readonly (EndedAttempt & { readonly ids: SpanIds })[];
 }
 
 /** The facts of a request that are known when it arrives. */
@@ -71,12 +78,6 @@ export interface RequestSpanStart {
   readonly route: string;
   /** Undefined: the client sent none, or it is ignored. */
   readonly incoming?: IncomingContext | undefined;
-}
-
-/** A tracer, and the generator of its ids. */
-export interface SpanSource {
-  readonly tracer: Tracer;
-  readonly ids: SpanIdSource;
 }
 
 /**
@@ -88,103 +89,137 @@ export type SpanDepth = 'server' | 'operation' | 'attempts';
 /** How the spans of requests are made. */
 export interface RequestSpanSettings {
   readonly depth: SpanDepth;
-  /** Which names the attributes have. It fits the depth. */
-  readonly layout: RecordLayout;
+  /** Which names of GenAI's conventions the attributes have. */
+  readonly genAi: GenAiNames;
+  /** Numbers a record before it becomes attributes. */
+  readonly number: (record: RequestRecord) => void;
 }
 
 /**
  * Creates a function that starts the span of a request. It is the root of a new trace: clients of a public gateway must
  * not choose its ids (W3C Trace Context, "Restart trace"). The client's own trace becomes a link. If the client is
  * trusted, the span is its child instead. The flags of a client never decide whether a request is recorded.
- *
- * The SDK's span is created when the request has ended, with its real times. Until then only the ids are needed, and
- * the spans of several requests can be created together.
  */
 export function createRequestSpans(
-  source: SpanSource,
+  tracer: Tracer,
   settings: RequestSpanSettings,
 ): (start: RequestSpanStart) => RequestSpan {
-  const collaborators = { ...source, ...settings, timestamps: new UtcTimestamps() };
-  return (start) => new DeferredRequestSpan(start, collaborators);
+  const timestamps = new UtcTimestamps();
+  return (start) => new TracedRequestSpan(start, tracer, settings, timestamps);
 }
 
-/** Makes the span of a request that was parked, on this thread or another one, and ends it after its `e2e_ms`. */
+/** Makes the spans of a request that was parked, on this thread or another one, and ends them with its record. */
 export function endParkedSpan(
-  parked: ParkedSpan,
+  { start, ids, startedEpochMs, operation, lastAttempt, attempts }: ParkedSpan,
   { record, http }: { readonly record: RequestRecord; readonly http: HttpFacts },
-  collaborators: SpanSource & RequestSpanSettings,
-  parent = parentOf(parked.start),
+  processor: SpanProcessor,
+  settings: RequestSpanSettings,
 ): void {
-  const { start, ids: own, startedEpochMs, operation, failedAttempts } = parked;
-  const { tracer, ids, layout } = collaborators;
-  ids.assign(own);
-  const span = tracer.startSpan(
-    `${start.method} ${start.route}`,
-    { kind: SpanKind.SERVER, startTime: startedEpochMs, links: parent === null ? toLinks(start) : [] },
-    parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent),
+  const spanIds = [ids, ...(operation === null ? [] : [operation.ids]), ...attempts.map((each) => each.ids)];
+  const tracer = createTracer(
+    processor,
+    new KnownIds(
+      ids.traceId,
+      spanIds.map(({ spanId }) => spanId),
+    ),
   );
-  if (operation !== null) recordChildren(span, { parked, operation, record }, collaborators);
-  for (const { facts, epochMs } of failedAttempts ?? []) addFailedAttempt(span, facts, epochMs);
-  Object.assign(span, { attributes: toRecordAttributes(record, http, layout) });
-  if (toErrorType(record) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
-  span.end(startedEpochMs + record.e2e_ms);
+  const request = startServerSpan(tracer, start, parentOf(start), startedEpochMs);
+  const operationSpan =
+    operation === null ? null : startOperationSpan(tracer, request, operation.startedEpochMs);
+  const ended = attempts.map((attempt) => ({
+    ...attempt,
+    span: startAttemptSpan(tracer, operationSpan ?? request, attempt.start, attempt.startedEpochMs),
+  }));
+  const spans = { request, operation: operationSpan, lastAttempt, attempts: ended };
+  endSpans(spans, { record, http, startedEpochMs }, settings);
 }
 
-function recordChildren(
-  span: Span,
+/** The spans of a request that has ended. */
+interface OpenSpans {
+  readonly request: Span;
+  readonly operation: Span | null;
+  readonly lastAttempt: AttemptStart | null;
+  readonly attempts: readonly (EndedAttempt & { readonly span: Span })[];
+}
+
+/** Ends the spans of a request, its own last: our processor takes those that end before it as those below it. */
+function endSpans(
+  { request, operation, lastAttempt, attempts }: OpenSpans,
   {
-    parked: { lastAttempt, attempts, startedEpochMs },
-    operation,
     record,
-  }: { readonly parked: ParkedSpan; readonly operation: OperationStart; readonly record: RequestRecord },
-  collaborators: SpanSource & RequestSpanSettings,
+    http,
+    startedEpochMs,
+  }: { readonly record: RequestRecord; readonly http: HttpFacts; readonly startedEpochMs: number },
+  { depth, genAi, number }: RequestSpanSettings,
 ): void {
-  const operationSpan = recordOperationSpan(collaborators, span, {
-    ...{ start: operation, record, endedEpochMs: startedEpochMs + record.e2e_ms },
-    ...{ attempt: lastAttempt, isInnermost: collaborators.depth === 'operation' },
+  number(record);
+  const endedEpochMs = startedEpochMs + record.e2e_ms;
+  if (operation !== null) {
+    const isInnermost = depth === 'operation';
+    endOperationSpan(operation, { record, genAi, attempt: lastAttempt, isInnermost, endedEpochMs });
+  }
+  for (const attempt of attempts) endAttemptSpan(attempt.span, attempt);
+  addFailedAttempts(request, record, startedEpochMs);
+  // As the attributes of a span that nobody else has. `setAttributes` checks each value again and costs 5 µs, as much as
+  // all else that a span and its encoding take (docs/decisions/0021).
+  Object.assign(request, {
+    attributes: toRequestAttributes(record, http, operation === null ? genAi : null),
   });
-  for (const attempt of attempts ?? []) recordAttemptSpan(collaborators, operationSpan, attempt);
+  if (toErrorType(record) !== undefined) request.setStatus({ code: SpanStatusCode.ERROR });
+  request.end(endedEpochMs);
 }
 
-interface RequestSpanCollaborators extends SpanSource, RequestSpanSettings {
-  readonly timestamps: UtcTimestamps;
+function startServerSpan(
+  tracer: Tracer,
+  start: RequestSpanStart,
+  parent: SpanContext | null,
+  startTime: number,
+): Span {
+  const context: Context = parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+  const links = parent === null ? toLinks(start) : [];
+  return tracer.startSpan(
+    `${start.method} ${start.route}`,
+    { kind: SpanKind.SERVER, startTime, links },
+    context,
+  );
 }
 
-class DeferredRequestSpan implements RequestSpan {
+class TracedRequestSpan implements RequestSpan {
   readonly traceparent: string;
-  readonly #ids: SpanIds;
+  readonly #span: Span;
+  readonly #flags: string;
   readonly #start: RequestSpanStart;
-  readonly #collaborators: RequestSpanCollaborators;
+  readonly #tracer: Tracer;
+  readonly #settings: RequestSpanSettings;
+  readonly #timestamps: UtcTimestamps;
   readonly #clock = new AnchoredClock();
-  /** The client's span, if this one is its child. */
-  readonly #parent: SpanContext | null;
-  readonly #flags: string = SAMPLED;
-  #operation: OperationStart | null = null;
+  #operation: { readonly span: Span; readonly startedEpochMs: number } | null = null;
   #lastAttempt: AttemptStart | null = null;
-  #attempts: EndedAttempt[] | null = null;
-  #failedAttempts: TimedFailure[] | null = null;
+  #attempts: (EndedAttempt & { readonly span: Span })[] = NO_ATTEMPTS;
   #isEnded = false;
 
-  constructor(start: RequestSpanStart, collaborators: RequestSpanCollaborators) {
-    const { ids } = collaborators;
+  constructor(
+    start: RequestSpanStart,
+    tracer: Tracer,
+    settings: RequestSpanSettings,
+    timestamps: UtcTimestamps,
+  ) {
     this.#start = start;
-    this.#collaborators = collaborators;
-    this.#parent = parentOf(start);
-    if (this.#parent === null) {
-      this.#ids = ids.drawIds();
-    } else {
-      this.#ids = { traceId: this.#parent.traceId, spanId: ids.drawSpanId() };
-      this.#flags = continuedFlags(this.#parent.traceFlags);
-    }
-    this.traceparent = toTraceparent(this.#ids, this.#flags);
+    this.#tracer = tracer;
+    this.#settings = settings;
+    this.#timestamps = timestamps;
+    const parent = parentOf(start);
+    this.#span = startServerSpan(tracer, start, parent, this.startedEpochMs);
+    this.#flags = parent === null ? SAMPLED : continuedFlags(parent.traceFlags);
+    this.traceparent = toTraceparent(this.#span.spanContext(), this.#flags);
   }
 
   get traceId(): string {
-    return this.#ids.traceId;
+    return this.#span.spanContext().traceId;
   }
 
   get tracestate(): string | undefined {
-    return this.#parent?.traceState?.serialize();
+    return this.#span.spanContext().traceState?.serialize();
   }
 
   get startedEpochMs(): number {
@@ -192,67 +227,73 @@ class DeferredRequestSpan implements RequestSpan {
   }
 
   get startedAt(): string {
-    return this.#collaborators.timestamps.toText(this.startedEpochMs);
+    return this.#timestamps.toText(this.startedEpochMs);
   }
 
   startOperation(): void {
-    if (this.#collaborators.depth === 'server') return;
-    this.#operation ??= { ids: this.#drawChild(), startedEpochMs: this.#clock.epochMs() };
+    if (this.#settings.depth === 'server' || this.#operation !== null) return;
+    const startedEpochMs = this.#clock.epochMs();
+    const span = startOperationSpan(this.#tracer, this.#span, startedEpochMs);
+    this.#operation = { span, startedEpochMs };
   }
 
   startAttempt(start: AttemptStart): AttemptSpan {
-    const { depth } = this.#collaborators;
-    const { tracestate } = this;
-    const operation = this.#operation;
-    if (operation === null) return { traceparent: this.traceparent, tracestate, end: ignore };
+    if (this.#operation === null) return this.#toAttempt(this.#span, ignore);
     this.#lastAttempt = start;
-    if (depth === 'operation') {
-      return { traceparent: toTraceparent(operation.ids, this.#flags), tracestate, end: ignore };
-    }
-    const own = this.#drawChild();
+    const operation = this.#operation.span;
+    if (this.#settings.depth === 'operation') return this.#toAttempt(operation, ignore);
     const startedEpochMs = this.#clock.epochMs();
+    const span = startAttemptSpan(this.#tracer, operation, start, startedEpochMs);
     let isEnded = false;
-    return {
-      traceparent: toTraceparent(own, this.#flags),
-      tracestate,
-      end: (result) => {
-        if (isEnded) return;
-        isEnded = true;
-        this.#attempts ??= [];
-        const endedEpochMs = this.#clock.epochMs();
-        this.#attempts.push({ start, result, ids: own, startedEpochMs, endedEpochMs });
-      },
-    };
+    return this.#toAttempt(span, (result) => {
+      if (isEnded) return;
+      isEnded = true;
+      const attempt = { span, start, result, startedEpochMs, endedEpochMs: this.#clock.epochMs() };
+      this.#attempts = [...this.#attempts, attempt];
+    });
   }
 
-  addFailedAttempt(facts: FailedAttempt): void {
-    this.#failedAttempts ??= [];
-    this.#failedAttempts.push({ facts, epochMs: this.#clock.epochMs() });
+  #toAttempt(span: Span, end: AttemptSpan['end']): AttemptSpan {
+    const { tracestate } = this;
+    return { traceparent: toTraceparent(span.spanContext(), this.#flags), tracestate, end };
   }
 
   end(record: RequestRecord, http: HttpFacts): void {
-    if (!this.#isEnded) endParkedSpan(this.park(), { record, http }, this.#collaborators, this.#parent);
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const operation = this.#operation?.span ?? null;
+    const spans = {
+      request: this.#span,
+      operation,
+      lastAttempt: this.#lastAttempt,
+      attempts: this.#attempts,
+    };
+    endSpans(spans, { record, http, startedEpochMs: this.startedEpochMs }, this.#settings);
   }
 
   park(): ParkedSpan {
     this.#isEnded = true;
+    const operation = this.#operation;
     return {
       start: this.#start,
-      ids: this.#ids,
+      ids: toIds(this.#span),
       startedEpochMs: this.startedEpochMs,
-      operation: this.#operation,
+      operation:
+        operation === null ? null : { ids: toIds(operation.span), startedEpochMs: operation.startedEpochMs },
       lastAttempt: this.#lastAttempt,
-      attempts: this.#attempts,
-      failedAttempts: this.#failedAttempts,
+      attempts: this.#attempts.map(({ span, ...attempt }) => ({ ...attempt, ids: toIds(span) })),
     };
-  }
-
-  #drawChild(): SpanIds {
-    return { traceId: this.traceId, spanId: this.#collaborators.ids.drawSpanId() };
   }
 }
 
+const NO_ATTEMPTS: never[] = [];
+
 const ignore = (): void => undefined;
+
+function toIds(span: Span): SpanIds {
+  const { traceId, spanId } = span.spanContext();
+  return { traceId, spanId };
+}
 
 /** The span of the client if this one is its child. */
 function parentOf({ incoming }: RequestSpanStart): SpanContext | null {

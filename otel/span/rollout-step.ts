@@ -9,7 +9,6 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { ROLLOUT_STEP } from '#otel/record/registry';
-import type { SpanIdSource } from './trace-ids.ts';
 
 /** The names of the spans of a rollout: of the whole, of one replica, and of its steps. */
 export const ROLLOUT_STEPS = [
@@ -72,9 +71,8 @@ export interface RolloutStepAction {
   readonly tokenName: string | null;
 }
 
-/** Records the span of a step. */
-export function recordRolloutStep(tracer: Tracer, ids: SpanIdSource, action: RolloutStepAction): void {
-  ids.assign(action);
+/** Records the span of a step. `tracer`: gives it its ids. */
+export function recordRolloutStep(tracer: Tracer, action: RolloutStepAction): void {
   const options = { kind: SpanKind.INTERNAL, startTime: action.startEpochMs };
   const span = tracer.startSpan(action.step, options, toParentContext(action));
   span.setAttributes(toAttributes(action));

@@ -16,32 +16,16 @@ export interface SpanIds {
  * Generates trace and span ids from the system's random numbers. The ids leave the gateway, and a few results of
  * Math.random are enough to predict the rest. An id is never all zero, which W3C Trace Context forbids.
  */
-export class SpanIdSource implements IdGenerator {
+export class RandomIds implements IdGenerator {
   readonly #pool = Buffer.alloc(POOL_BYTES);
   #used = POOL_BYTES;
-  #assigned: SpanIds | null = null;
-
-  /** Generates the ids of a new trace and its first span. */
-  drawIds(): SpanIds {
-    return { traceId: this.#nextHex(TRACE_ID_BYTES), spanId: this.drawSpanId() };
-  }
-
-  /** Generates the id of another span. */
-  drawSpanId(): string {
-    return this.#nextHex(SPAN_ID_BYTES);
-  }
-
-  /** Sets the ids of the span that the SDK starts next. Call it before each start. */
-  assign(ids: SpanIds): void {
-    this.#assigned = ids;
-  }
 
   generateTraceId(): string {
-    return this.#assigned?.traceId ?? this.#nextHex(TRACE_ID_BYTES);
+    return this.#nextHex(TRACE_ID_BYTES);
   }
 
   generateSpanId(): string {
-    return this.#assigned?.spanId ?? this.drawSpanId();
+    return this.#nextHex(SPAN_ID_BYTES);
   }
 
   #nextHex(bytes: number): string {
@@ -52,6 +36,25 @@ export class SpanIdSource implements IdGenerator {
     const hex = this.#pool.toString('hex', this.#used, this.#used + bytes);
     this.#used += bytes;
     return /[^0]/.test(hex) ? hex : this.#nextHex(bytes);
+  }
+}
+
+/** Gives the spans of one trace ids that were drawn elsewhere, in the order in which the spans start. */
+export class KnownIds implements IdGenerator {
+  readonly #traceId: string;
+  readonly #spanIds: Iterator<string>;
+
+  constructor(traceId: string, spanIds: readonly string[]) {
+    this.#traceId = traceId;
+    this.#spanIds = spanIds.values();
+  }
+
+  generateTraceId(): string {
+    return this.#traceId;
+  }
+
+  generateSpanId(): string {
+    return this.#spanIds.next().value ?? '';
   }
 }
 

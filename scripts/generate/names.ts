@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readRegistry } from './registry.ts';
+import { renderAttributes } from './render-attributes.ts';
 import {
   renderDashboardFields,
   renderMetricNames,
@@ -12,7 +13,7 @@ import { renderMetricDocs, renderRecordDocs } from './render-registry-docs.ts';
 
 /*
  * Generates from otel/record/registry/ (`npm run generate`): otel/record/registry/attribute-names.ts, otel/record/registry/request-record.ts,
- * otel/metrics/metric-names.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
+ * otel/record/record-attributes.ts, otel/metrics/metric-names.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
  * tables of docs/record.md and docs/metrics.md. A test fails when they are out of date.
  */
 
@@ -20,6 +21,7 @@ const root = join(import.meta.dirname, '../..');
 const registry = readRegistry();
 await writeFile(join(root, 'otel/record/registry/attribute-names.ts'), renderNames(registry));
 await writeFile(join(root, 'otel/record/registry/request-record.ts'), renderRecordType(registry));
+await writeFile(join(root, 'otel/record/record-attributes.ts'), renderAttributes(registry));
 await writeFile(join(root, 'src/admin/record-schema.ts'), renderRecordSchema(registry));
 await writeFile(
   join(root, 'src/admin/dashboard/page/records/record-fields.js'),

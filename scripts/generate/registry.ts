@@ -29,6 +29,8 @@ export interface RegistryAttribute {
   readonly varies: boolean;
   /** The title in the dashboard; empty if the attribute is not shown. */
   readonly label: string;
+  /** The field of the record that has the same value; empty if there is none. */
+  readonly sameAs: string;
 }
 
 /** The instrument of a metric. */
@@ -56,6 +58,8 @@ export interface RegistryGroup {
   readonly metric: RegistryMetric | undefined;
   /** The version of the semantic conventions from which the definitions are taken. */
   readonly schemaUrl: string | undefined;
+  /** The field of the record whose items are these events. */
+  readonly field: string | undefined;
   readonly attributes: readonly RegistryAttribute[];
 }
 
@@ -75,7 +79,12 @@ interface YamlAttribute {
   readonly note?: string;
   readonly examples?: unknown;
   readonly requirement_level?: 'required' | { readonly conditionally_required: string };
-  readonly annotations?: { readonly unit?: string; readonly varies?: true; readonly label?: string };
+  readonly annotations?: {
+    readonly unit?: string;
+    readonly varies?: true;
+    readonly label?: string;
+    readonly same_as?: string;
+  };
 }
 
 interface YamlGroup {
@@ -88,7 +97,11 @@ interface YamlGroup {
   readonly metric_name?: string;
   readonly instrument?: string;
   readonly unit?: string;
-  readonly annotations?: { readonly schema_url?: string; readonly buckets?: readonly number[] };
+  readonly annotations?: {
+    readonly schema_url?: string;
+    readonly buckets?: readonly number[];
+    readonly field?: string;
+  };
   readonly attributes: readonly YamlAttribute[];
 }
 
@@ -126,6 +139,7 @@ function toGroup(group: YamlGroup, definitions: ReadonlyMap<string, YamlAttribut
     eventName: group.name,
     metric: group.type === 'metric' ? toMetric(group) : undefined,
     schemaUrl: group.annotations?.schema_url,
+    field: group.annotations?.field,
     attributes: group.attributes.map((attribute) => toAttribute(attribute, definitions)),
   };
 }
@@ -165,6 +179,7 @@ function toAttribute(
     isRequired: presence === 'always',
     varies: annotations?.varies === true,
     label: annotations?.label ?? '',
+    sameAs: annotations?.same_as ?? '',
   };
 }
 

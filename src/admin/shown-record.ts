@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { ShownRecord } from '#otel/record';
-import { RECORD_FIELDS } from '#otel/record/registry';
+import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { recordSchema } from './record-schema.ts';
 
 const attemptSchema = z
@@ -12,7 +11,8 @@ const attemptSchema = z
         'Why it failed: `not_connected`, `loading`, `reset_on_reuse`, `usage_refused`, `status_retried` or an error code of the gateway.',
       ),
     status: z.int().nullable().describe('What the replica answered; null if it did not.'),
-    duration_ms: z.number(),
+    duration_ms: z.number().describe('From the choice of the replica to the failure.'),
+    after_ms: z.number().describe('From the arrival of the request to the failure.'),
   })
   .meta({ id: 'FailedAttempt', description: 'An attempt that did not serve the request.' });
 
@@ -27,8 +27,7 @@ export const shownRecordSchema = recordSchema
   })
   .meta({
     id: 'Record',
-    description:
-      'The facts of one request; docs/record.md defines each field but failed_attempts. An absent field is unknown.',
+    description: 'The facts of one request; docs/record.md defines each field. An absent field is unknown.',
   });
 
 /** The query parameter of those who follow the records. */
@@ -46,7 +45,7 @@ const DURATIONS = (Object.keys(RECORD_FIELDS) as (keyof typeof RECORD_FIELDS)[])
 );
 
 /** Converts a record to the shape of `shownRecordSchema`. */
-export function toRecordJson(record: ShownRecord): RecordJson {
+export function toRecordJson(record: RequestRecord): RecordJson {
   const json: Record<string, unknown> = { ...record };
   for (const field of DURATIONS)
     if (record[field] !== undefined) json[field] = roundTo3(Number(record[field]));
@@ -54,6 +53,7 @@ export function toRecordJson(record: ShownRecord): RecordJson {
     json.failed_attempts = record.failed_attempts.map((attempt) => ({
       ...attempt,
       duration_ms: roundTo3(attempt.duration_ms),
+      after_ms: roundTo3(attempt.after_ms),
     }));
   }
   if (record.timings !== undefined) {

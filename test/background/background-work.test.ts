@@ -15,13 +15,7 @@ const toHandedOver = (slot: number, id: string | null): BackgroundResponse => ({
   ...{ worker: 0, slot, id, record: RECORD, http: { scheme: 'http' } },
   span: {
     ...{ start: { method: 'POST', route: '/v1/responses' }, ids: { traceId: 't', spanId: 's' } },
-    ...{
-      startedEpochMs: Date.now(),
-      operation: null,
-      lastAttempt: null,
-      attempts: null,
-      failedAttempts: null,
-    },
+    ...{ startedEpochMs: Date.now(), operation: null, lastAttempt: null, attempts: [] },
   },
   ...{ limitRows: [], chargedTokens: 0 },
 });

@@ -26,7 +26,7 @@ export function nameOf(encodedSpan: Uint8Array): string {
 /** The encoded span of a record, with these other fields. Only plain values are encoded. */
 export function encodeRecord(record: Readonly<Partial<RequestRecord>>, fields: object = {}): Buffer {
   const attributes = Object.entries(record).map(([field, value]) => {
-    const key = RECORD_FIELDS[field as keyof RequestRecord].name;
+    const key = RECORD_FIELDS[field as keyof typeof RECORD_FIELDS].name;
     return { key, value: toAnyValue(key, value) };
   });
   return encodeFields({ ...fields, attributes });

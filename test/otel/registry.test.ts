@@ -11,10 +11,10 @@ import { toGatewayMetrics, toProcessMetrics } from '../../otel/metrics/process-m
 import { RecordMetrics } from '../../otel/metrics/record-metrics.ts';
 import { toModelMetrics, toReplicaMetrics } from '../../otel/metrics/replica-metrics.ts';
 import { toSourceMetrics } from '../../otel/metrics/source-metrics.ts';
-import { createRecordLayout, type GenAiNames } from '../../otel/record/layout/record-layout.ts';
+import type { GenAiNames } from '../../otel/record/attributes.ts';
 import { createRequestSpans, type SpanDepth } from '../../otel/span/request-span.ts';
-import { SpanIdSource } from '../../otel/span/trace-ids.ts';
 import { attributesOf, type Registry, readRegistry } from '../../scripts/generate/registry.ts';
+import { renderAttributes } from '../../scripts/generate/render-attributes.ts';
 import {
   renderDashboardFields,
   renderMetricNames,
@@ -34,6 +34,7 @@ const advice = 'run npm run generate';
 test('every generated list of the record fields is up to date', async () => {
   expect(await read('otel/record/registry/attribute-names.ts'), advice).toBe(renderNames(registry));
   expect(await read('otel/record/registry/request-record.ts'), advice).toBe(renderRecordType(registry));
+  expect(await read('otel/record/record-attributes.ts'), advice).toBe(renderAttributes(registry));
   expect(await read('src/admin/record-schema.ts'), advice).toBe(renderRecordSchema(registry));
   const page = await read('src/admin/dashboard/page/records/record-fields.js');
   expect(page, advice).toBe(renderDashboardFields(registry));
@@ -87,14 +88,14 @@ function encodeEverything(depth: SpanDepth, names: GenAiNames = 'pinned') {
   };
   const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE_NAME);
   const start = { method: 'POST', route: '/v1/chat/completions' } as const;
-  const settings = { depth, layout: createRecordLayout(names, depth !== 'server') };
-  const span = createRequestSpans({ tracer, ids: new SpanIdSource() }, settings)(start);
+  const span = createRequestSpans(tracer, { depth, genAi: names, number: () => undefined })(start);
   span.startOperation();
   const attempt = { method: 'POST', ordinal: 2, replica: 'vllm-a', url: 'http://replica:8000/v1' } as const;
   span.startAttempt(attempt).end({ status: 429 });
-  span.addFailedAttempt({ attempt: 2, replica: 'vllm-a', code: '429', status: 429, durationMs: 2 });
-  span.end(FULL_RECORD, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
-  const encoder = new SpanEncoder(settings.layout);
+  const failed = { replica: 'vllm-a', failure: '429', status: 429, duration_ms: 2, after_ms: 3 };
+  const record = { ...FULL_RECORD, failed_attempts: [failed] };
+  span.end(record, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
+  const encoder = new SpanEncoder();
   return ended.map((each) => JSON.parse(toSpanJson(encoder.encode(each)) ?? ''));
 }
 

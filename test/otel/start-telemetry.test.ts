@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { context, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Recorder, type RecorderSettings, startRecorder } from '#otel/span';
+import { createRecorder, type Recorder, type RecorderSettings } from '#otel/span';
 import { type FakeCollector, readSpans, startFakeCollector } from '#testkit/fake-collector.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
@@ -16,7 +16,7 @@ const CLIENT_SPAN = '00f067aa0ba902b7';
 let collector: FakeCollector;
 let directory: string;
 /** Telemetry, and the recorder of a thread that serves requests. */
-type Started = Telemetry & Omit<Recorder, 'shutdown'>;
+type Started = Telemetry & Recorder;
 
 const running: Telemetry[] = [];
 beforeEach(async () => {
@@ -48,7 +48,7 @@ async function start(
     { log },
   );
   running.push(telemetry);
-  const recorder = startRecorder({ incoming: 'link', ...settings }, { consumer: telemetry.consumer, log });
+  const recorder = createRecorder({ incoming: 'link', ...settings }, { consumer: telemetry.consumer, log });
   return { ...recorder, ...telemetry };
 }
 
@@ -97,9 +97,11 @@ describe('a request span', () => {
 
   test('has an event for each failed attempt', async () => {
     const span = startSpan(await start());
-    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected', durationMs: 2 });
-    span.addFailedAttempt({ attempt: 2, replica: 'b', code: 'loading', status: 503, durationMs: 0.5 });
-    span.end({ ...LEAST_RECORD }, HTTP);
+    const failed_attempts = [
+      { replica: 'a', failure: 'not_connected', status: null, duration_ms: 2, after_ms: 2 },
+      { replica: 'b', failure: 'loading', status: 503, duration_ms: 0.5, after_ms: 3 },
+    ];
+    span.end({ ...LEAST_RECORD, failed_attempts }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     expect(collector.spans[0]?.events).toEqual([
       {
@@ -140,7 +142,6 @@ describe('a request span', () => {
     const span = startSpan(telemetry);
     span.end({ ...LEAST_RECORD }, HTTP);
     span.end({ ...LEAST_RECORD }, HTTP);
-    span.addFailedAttempt({ attempt: 1, replica: 'a', code: 'late', durationMs: 1 });
     expect(telemetry.stats().recorded).toBe(1);
   });
 });
@@ -210,8 +211,8 @@ describe('no variable can lose a record, a field or the traceparent', () => {
   ])('$#: %o', async (variables: Record<string, string | undefined>) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     const span = startSpan(await start(), `00-${CLIENT_TRACE}-${CLIENT_SPAN}-00`);
-    span.addFailedAttempt({ attempt: 1, replica: 'vllm-a', code: 'refused', durationMs: 1 });
-    span.end({ ...FULL_RECORD }, HTTP);
+    const attempt = { replica: 'vllm-a', failure: 'refused', status: null, duration_ms: 1, after_ms: 1 };
+    span.end({ ...FULL_RECORD, failed_attempts: [attempt] }, HTTP);
     await collector.waitFor(({ spans }) => spans.length === 1);
     const [received] = collector.spans;
     expect(received?.attributes['gateway.request_id']).toBe(FULL_RECORD.request_id);

@@ -1,7 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { Ledger } from '#otel/ledger';
-import { encodeResourceSpans, SpanEncoder, toRecordAttributes, toSpanJson } from '#otel/record';
+import { encodeResourceSpans, SpanEncoder, toRequestAttributes, toSpanJson } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import { createQuietLog } from '../otel/quiet-log.ts';
 import { VirtualClock } from '../otel/virtual-clock.ts';
@@ -85,7 +85,7 @@ function toSpan(record: RequestRecord): ReadableSpan {
     startTime: [1, 0],
     endTime: [2, 0],
     status: { code: 0 },
-    attributes: toRecordAttributes(record, { scheme: 'http' }),
+    attributes: toRequestAttributes(record, { scheme: 'http' }),
     ...{ links: [], events: [], duration: [1, 0], ended: true, resource: resourceFromAttributes({}) },
     instrumentationScope: { name: 'spangate' },
     ...{ droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
-import { type HttpFacts, toRecordAttributes } from '#otel/record';
+import { type HttpFacts, toRequestAttributes } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 
 /** The record of a plain success, with required fields only. Frozen: test files share it, and numbering changes records. */
@@ -13,8 +13,8 @@ export const LEAST_RECORD: RequestRecord = Object.freeze({
   stream: false,
 });
 
-/** A record with every field. Doubles are integral where the SDK would make ints of them. */
-export const FULL_RECORD: Required<RequestRecord> = Object.freeze({
+/** A record with every field that is an attribute. Doubles are integral where the SDK would make ints of them. */
+export const FULL_RECORD: Required<Omit<RequestRecord, 'failed_attempts'>> = Object.freeze({
   ...LEAST_RECORD,
   replica: 'vllm-a',
   model: 'llama-3.3-70b',
@@ -62,7 +62,7 @@ export const FULL_RECORD: Required<RequestRecord> = Object.freeze({
   timings: { queue_time_ms: 4, prompt_ms: 20, predicted_ms: 2500, predicted_per_second: 91.5 },
 });
 
-/** The attributes that the span of a record has on the wire, as the SDK would hold them. */
+/** The attributes that the span of a record has on the wire. */
 export function toAttributes(record: RequestRecord, http: HttpFacts): Attributes {
-  return { ...toRecordAttributes(record, http) };
+  return toRequestAttributes(record, http);
 }

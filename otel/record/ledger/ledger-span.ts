@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ProtobufWriter } from '#otel/encoding';
 import { LEDGER } from '#otel/record/registry';
-import { writeAttributes } from '../encode-span.ts';
+import { writeAttributes } from '../protobuf/any-value.ts';
 import { SCOPE_SPANS, SPAN } from '../protobuf/otlp-tags.ts';
 import { AttributesDigester } from './canonical-attributes.ts';
 

@@ -1,6 +1,5 @@
-import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { type KnownTexts, MalformedProtobufError, type ProtobufReader, readMessage } from '#otel/encoding';
-import { GEN_AI_ATTRIBUTES, REQUEST_ATTRIBUTES } from '../attributes.ts';
+import { RECORD_FIELDS, SEMCONV } from '#otel/record/registry';
 import { ANY_VALUE, KEY_VALUE, SPAN } from './otlp-tags.ts';
 
 /** Lists in lists are read to this depth. The gateway writes none. */
@@ -19,32 +18,6 @@ export function toAttributesJson(bytes: Uint8Array): string {
   return json ?? '[]';
 }
 
-/** Decodes attributes, each with the tag that it has in a span. */
-export function decodeAttributes(bytes: Uint8Array): Attributes {
-  const encoded: readonly EncodedAttribute[] = JSON.parse(toAttributesJson(bytes));
-  return Object.fromEntries(encoded.map(({ key, value }) => [key, decodeValue(value)]));
-}
-
-/** One of OTLP's KeyValues in JSON. */
-interface EncodedAttribute {
-  readonly key: string;
-  readonly value: EncodedValue;
-}
-
-interface EncodedValue {
-  readonly stringValue?: string;
-  readonly boolValue?: boolean;
-  readonly intValue?: string;
-  readonly doubleValue?: number;
-  readonly arrayValue?: { readonly values: readonly EncodedValue[] };
-}
-
-function decodeValue(value: EncodedValue): AttributeValue | undefined {
-  const { stringValue, boolValue, intValue, doubleValue, arrayValue } = value;
-  if (arrayValue !== undefined) return arrayValue.values.map((item) => item.stringValue ?? '');
-  return stringValue ?? boolValue ?? doubleValue ?? (intValue === undefined ? undefined : Number(intValue));
-}
-
 /** The items of a list, each with a comma before it, as a list. */
 export function toList(items: string): string {
   return `[${items.slice(1)}]`;
@@ -52,7 +25,7 @@ export function toList(items: string): string {
 
 /** The names of a record's attributes. To find one here takes a third of decoding it. */
 const KNOWN_KEYS: KnownTexts = Map.groupBy(
-  [...REQUEST_ATTRIBUTES, ...GEN_AI_ATTRIBUTES].map(({ name }) => ({
+  [...Object.values(RECORD_FIELDS).map(({ name }) => name), ...Object.values(SEMCONV)].map((name) => ({
     bytes: Buffer.from(name),
     json: JSON.stringify(name),
   })),

@@ -309,7 +309,7 @@ export const RECORD_FIELDS = {
     varies: true,
   },
 } as const satisfies {
-  readonly [Field in keyof RequestRecord]-?: {
+  readonly [Field in Exclude<keyof RequestRecord, 'failed_attempts'>]-?: {
     readonly name: string;
     readonly type: WireTypeOf<NonNullable<RequestRecord[Field]>>;
     /** Whether every record has it. */
@@ -319,86 +319,29 @@ export const RECORD_FIELDS = {
   };
 };
 
-/** The value of a field of a record. */
-export type FieldValue = RequestRecord[keyof RequestRecord];
-
-/** The values of a record's fields, in the order of RECORD_FIELDS. */
-export function fieldValuesOf(record: Readonly<RequestRecord>): FieldValue[] {
-  return [
-    record.request_id,
-    record.trace_id,
-    record.ts,
-    record.replica,
-    record.model,
-    record.endpoint,
-    record.tenant,
-    record.feature,
-    record.prompt_tokens,
-    record.completion_tokens,
-    record.cached_tokens,
-    record.ttft_ms,
-    record.e2e_ms,
-    record.gap_p50_ms,
-    record.gap_p95_ms,
-    record.status,
-    record.stream,
-    record.max_tokens,
-    record.prompt_chars,
-    record.prefix_hashes,
-    record.error_type,
-    record.finish_reasons,
-    record.reasoning_tokens,
-    record.prompt_audio_tokens,
-    record.prompt_image_tokens,
-    record.completion_audio_tokens,
-    record.tokens_per_second,
-    record.gpu_seconds,
-    record.background_ms,
-    record.background_end,
-    record.cache_creation_tokens,
-    record.model_requested,
-    record.request_bytes,
-    record.audio_seconds,
-    record.response_id,
-    record.response_model,
-    record.previous_response_id,
-    record.conversation_id,
-    record.reasoning_level,
-    record.queue_ms,
-    record.attempts,
-    record.truncated,
-    record.client_request_id,
-    record.client,
-    record.client_subject,
-    record.instance,
-    record.seq,
-    record.timings,
-  ];
-}
-
 /** The names of the semantic conventions that the gateway's spans and metrics use. */
 export const SEMCONV = {
   httpRequestMethod: 'http.request.method',
   httpRoute: 'http.route',
-  httpResponseStatusCode: 'http.response.status_code',
   urlPath: 'url.path',
   urlScheme: 'url.scheme',
+  httpResponseStatusCode: 'http.response.status_code',
   serverAddress: 'server.address',
   serverPort: 'server.port',
   errorType: 'error.type',
-  genAiOperationName: 'gen_ai.operation.name',
   genAiProviderName: 'gen_ai.provider.name',
+  genAiOperationName: 'gen_ai.operation.name',
   genAiRequestModel: 'gen_ai.request.model',
   genAiRequestMaxTokens: 'gen_ai.request.max_tokens',
   genAiRequestStream: 'gen_ai.request.stream',
-  genAiConversationId: 'gen_ai.conversation.id',
-  genAiResponseId: 'gen_ai.response.id',
   genAiResponseModel: 'gen_ai.response.model',
+  genAiConversationId: 'gen_ai.conversation.id',
   genAiResponseFinishReasons: 'gen_ai.response.finish_reasons',
   genAiUsageInputTokens: 'gen_ai.usage.input_tokens',
   genAiUsageOutputTokens: 'gen_ai.usage.output_tokens',
   genAiUsageCacheReadInputTokens: 'gen_ai.usage.cache_read.input_tokens',
   genAiUsageCacheCreationInputTokens: 'gen_ai.usage.cache_creation.input_tokens',
+  genAiResponseId: 'gen_ai.response.id',
   genAiLatencyTimeInQueue: 'gen_ai.latency.time_in_queue',
   genAiLatencyTimeInModelPrefill: 'gen_ai.latency.time_in_model_prefill',
   genAiLatencyTimeInModelDecode: 'gen_ai.latency.time_in_model_decode',

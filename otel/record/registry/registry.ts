@@ -10,8 +10,6 @@ export {
   ADMIN_ACTION,
   DISCOVERY,
   FAILED_ATTEMPT,
-  type FieldValue,
-  fieldValuesOf,
   LEDGER,
   RECORD_FIELDS,
   ROLLOUT_STEP,
@@ -19,5 +17,6 @@ export {
   SCOPE_NAME,
   SEMCONV,
 } from './attribute-names.ts';
+export type { FailedAttempt } from './failed-attempt.ts';
 export { OPERATIONS, providerOf } from './operations.ts';
 export type { RequestRecord } from './request-record.ts';

@@ -1,17 +1,17 @@
 import { toObservation } from '#admin';
 import type { EndedRecord } from '#otel/queue';
-import { decodeRecord, type ShownAttempt, toOutcome } from '#otel/record';
+import { toOutcome } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import { REPLICA_FAULTS } from '#proxy';
 import type { ReplicaControl } from '#replicas/control';
 
 /** Creates the function that passes to a watch what each request shows of the replicas that were tried for it. */
 export function createPeerObserver(watch: Pick<ReplicaControl, 'observe'>): (ended: EndedRecord) => void {
-  return ({ record, encodedSpan }) => {
+  return ({ record }) => {
     const observation = toObservation(record);
     if (observation === null) return;
-    const { attempts = 1, queue_ms = 0 } = record;
-    const failed = attempts > 1 ? readFailedAttempts(encodedSpan) : [];
+    const { attempts = 1, queue_ms = 0, failed_attempts = [] } = record;
+    const failed = attempts > 1 ? failed_attempts : [];
     for (const { replica, status } of failed) {
       if (status !== null && status >= 500) watch.observe({ ...observation, replica, outcome: 'error' });
     }
@@ -26,10 +26,6 @@ export function createPeerObserver(watch: Pick<ReplicaControl, 'observe'>): (end
       outcome: isOthers ? 'unclear' : outcome,
     });
   };
-}
-
-function readFailedAttempts(encodedSpan: Uint8Array | null): readonly ShownAttempt[] {
-  return (encodedSpan === null ? null : decodeRecord(encodedSpan))?.failed_attempts ?? [];
 }
 
 /**

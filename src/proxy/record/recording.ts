@@ -1,4 +1,4 @@
-import type { RequestRecord } from '#otel/record/registry';
+import type { FailedAttempt, RequestRecord } from '#otel/record/registry';
 import type { AttemptSpan, RequestSpan, TraceContextFields } from '#otel/span';
 import type { GpuShare } from '#replicas';
 import { type Ending, type Exchange, REPLICA_FAULTS } from '../exchange.ts';
@@ -50,6 +50,8 @@ export class Recording {
   #attempt: AttemptSpan | null = null;
   /** When it began: monotonic. */
   #attemptStartedMs = 0;
+  /** Null: no attempt has failed. */
+  #failedAttempts: FailedAttempt[] | null = null;
   #replica: string | undefined;
   #previousReplica: string | undefined;
   #response: RelayedResponse | null = null;
@@ -178,8 +180,10 @@ export class Recording {
   /** The attempt failed. `status`: what the replica answered, if it did. */
   failAttempt(replica: string, code: string, status?: number): void {
     if (this.#state.kind === 'closed') return;
-    const durationMs = performance.now() - this.#attemptStartedMs;
-    this.span.addFailedAttempt({ attempt: this.#attemptCount, replica, code, status, durationMs });
+    const duration_ms = performance.now() - this.#attemptStartedMs;
+    const after_ms = this.#state.exchange.durationMs;
+    this.#failedAttempts ??= [];
+    this.#failedAttempts.push({ replica, failure: code, status: status ?? null, duration_ms, after_ms });
     this.#attempt?.end({ status, errorType: code });
   }
 
@@ -271,6 +275,7 @@ export class Recording {
     fillFromFields(record, this.#fields);
     if (this.#replica !== undefined) record.replica = this.#replica;
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
+    if (this.#failedAttempts !== null) record.failed_attempts = this.#failedAttempts;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
     if (this.#gpuShares !== null) record.gpu_seconds = toGpuSeconds(this.#gpuShares);
     if (this.#form !== null) fillFromForm(record, this.#form);

@@ -13,7 +13,9 @@ const openDashboard = (context: TestContext, overview: Overview, fragment = '') 
 
 const failed = makeRecord(2, {
   ...{ replica: 'b', model: 'n', status: 502, error_type: 'upstream_failed', attempts: 2 },
-  failed_attempts: [{ replica: 'c', failure: 'not_connected', status: null, duration_ms: 1.25 }],
+  failed_attempts: [
+    { replica: 'c', failure: 'not_connected', status: null, duration_ms: 1.25, after_ms: 1.5 },
+  ],
 });
 const { replica: _replica, tenant: _tenant, ...nameless } = makeRecord(3, { model: 'nobody', status: 404 });
 const notFound = { ...nameless, error_type: 'model_not_found' };

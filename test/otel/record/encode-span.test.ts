@@ -14,14 +14,12 @@ import { type RequestRecord, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registr
 import { decodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
 import { SpanEncoder } from '../../../otel/record/encode-span.ts';
-import { createRecordLayout } from '../../../otel/record/layout/record-layout.ts';
 import { toSpanJson } from '../../../otel/record/protobuf/span-to-json.ts';
-import { toRecordAttributes } from '../../../otel/record/record-attributes.ts';
 import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../../otel/record/resource-spans.ts';
-import { recordAttemptSpan } from '../../../otel/span/attempt-span.ts';
+import { endAttemptSpan, startAttemptSpan } from '../../../otel/span/child-spans.ts';
 import { RecordProcessor } from '../../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../../otel/span/request-span.ts';
-import { SpanIdSource } from '../../../otel/span/trace-ids.ts';
+import { RandomIds } from '../../../otel/span/trace-ids.ts';
 import { anyRecord } from './any-record.ts';
 
 const RESOURCE = resourceFromAttributes({
@@ -37,8 +35,6 @@ const HTTP = { scheme: 'http', serverPort: 8080 } as const;
 const FRACTIONS = { ttft_ms: 31.5, e2e_ms: 85.25, gap_p50_ms: 12.125, queue_ms: 1e-9, timings: { a: 0.1 } };
 
 /** The SDK's tracer, and the ended spans as a processor gets them. */
-const source = new SpanIdSource();
-
 function createTracer() {
   const ended: ReadableSpan[] = [];
   const spanProcessor = {
@@ -59,7 +55,7 @@ function endSpans(records: readonly RequestRecord[]): readonly ReadableSpan[] {
       record === FULL_RECORD ? [{ context: LINKED }, { context: LINKED, attributes: { a: 1 } }] : [];
     const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER, links }, ROOT_CONTEXT);
     span.addEvent('gateway.attempt_failed', { 'gateway.attempt': 1, 'error.type': 'refused "quoted"\u0000' });
-    Object.assign(span, { attributes: toRecordAttributes(record, HTTP) });
+    Object.assign(span, { attributes: toAttributes(record, HTTP) });
     if (record === FULL_RECORD) span.setStatus({ code: SpanStatusCode.ERROR, message: 'søk' });
     span.end();
   }
@@ -209,18 +205,19 @@ describe('the bytes of a batch', () => {
     expect(Buffer.from(encoder.encode(span))).toEqual(before);
   });
 
-  test('stay right after a record whose encoding failed, and after the span of no record', () => {
+  test('stay right after attributes whose encoding failed, and after the span of no record', () => {
     const encoder = new SpanEncoder();
-    const brokenRecord = {
-      ...LEAST_RECORD,
-      get model(): never {
+    const [full] = endSpans([FULL_RECORD]);
+    if (full === undefined) throw new Error('no span');
+    const before = Buffer.from(encoder.encode(full));
+    const attributes = Object.defineProperty({ ...full.attributes }, 'gateway.model', {
+      get() {
         throw new Error('broken');
       },
-    };
-    const [full, broken] = endSpans([FULL_RECORD, brokenRecord]);
-    if (full === undefined || broken === undefined) throw new Error('no spans');
-    const before = Buffer.from(encoder.encode(full));
-    expect(() => encoder.encode(broken)).toThrow('broken');
+    });
+    expect(() => encoder.encode(Object.create(full, { attributes: { value: attributes } }))).toThrow(
+      'broken',
+    );
     expect(Buffer.from(encoder.encode(full))).toEqual(before);
     encoder.encode(endSpan({ 'gateway.replica': 'x'.repeat(500) }));
     expect(Buffer.from(encoder.encode(full))).toEqual(before);
@@ -233,10 +230,11 @@ describe('a record with attempts', () => {
   for (const [index, url] of ['http://[::1]:8000/v1/embeddings', 'https://b/v1/embeddings'].entries()) {
     const start = { method: 'POST', ordinal: index + 1, replica: 'vllm-a', url } as const;
     const result = index === 0 ? { errorType: 'not_connected' } : { status: 200 };
-    const times = { startedEpochMs: Date.now(), endedEpochMs: Date.now() + 1.5 };
-    recordAttemptSpan({ tracer, ids: source }, span, { start, result, ids: source.drawIds(), ...times });
+    const [startedEpochMs, endedEpochMs] = [Date.now(), Date.now() + 1.5];
+    const attempt = startAttemptSpan(tracer, span, start, startedEpochMs);
+    endAttemptSpan(attempt, { start, result, startedEpochMs, endedEpochMs });
   }
-  Object.assign(span, { attributes: toRecordAttributes({ ...FULL_RECORD, ...FRACTIONS }, HTTP) });
+  Object.assign(span, { attributes: toAttributes({ ...FULL_RECORD, ...FRACTIONS }, HTTP) });
   span.end();
   const [first, second, request] = ended;
   if (first === undefined || second === undefined || request === undefined) throw new Error('no spans');
@@ -265,7 +263,7 @@ test('a batch without spans has a resource and a scope', () => {
 test('every attribute of a record can be read from its span, as it is sent', () => {
   const attributes = toAttributes(FULL_RECORD, HTTP);
   expect(attributes['gateway.prefix_hashes']).toEqual(FULL_RECORD.prefix_hashes);
-  expect('gateway.model' in toRecordAttributes(FULL_RECORD, HTTP)).toBe(true);
+  expect('gateway.model' in attributes).toBe(true);
 });
 
 describe('a stock processor next to ours, with the stock exporter', () => {
@@ -285,19 +283,15 @@ describe('a stock processor next to ours, with the stock exporter', () => {
       consume: ({ encodedSpan }: EndedRecord) => void encoded.push(Buffer.from(encodedSpan ?? [])),
     };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const ids = new SpanIdSource();
-    const layout = createRecordLayout('pinned', true);
     const stock = new OTLPTraceExporter({ url: `http://127.0.0.1:${port}/v1/traces` });
     const provider = new TracerProvider({
-      idGenerator: ids,
+      idGenerator: new RandomIds(),
       resource: RESOURCE,
-      spanProcessors: [
-        new RecordProcessor(consumer, log, layout),
-        new SimpleSpanProcessor({ exporter: stock }),
-      ],
+      spanProcessors: [new RecordProcessor(consumer, log), new SimpleSpanProcessor({ exporter: stock })],
     });
     const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
-    const startSpan = createRequestSpans({ tracer, ids }, { depth: 'attempts', layout });
+    const settings = { depth: 'attempts', genAi: 'pinned', number: () => undefined } as const;
+    const startSpan = createRequestSpans(tracer, settings);
     for (const record of [FULL_RECORD, LEAST_RECORD]) {
       const incoming = {
         traceparent: `00-${LINKED.traceId}-${LINKED.spanId}-01`,
@@ -314,14 +308,17 @@ describe('a stock processor next to ours, with the stock exporter', () => {
         url: 'http://replica:8000/v1',
       } as const;
       span.startAttempt(attempt).end({ status: 200 });
-      span.addFailedAttempt({
-        attempt: 1,
+      const failed = {
         replica: 'vllm-a',
-        code: 'not_connected',
+        failure: 'not_connected',
         status: 503,
-        durationMs: 2,
-      });
-      span.end(record, { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 });
+        duration_ms: 2,
+        after_ms: 3,
+      };
+      span.end(
+        { ...record, failed_attempts: [failed] },
+        { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 },
+      );
     }
     await provider.shutdown();
     collector.close();

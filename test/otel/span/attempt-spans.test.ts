@@ -1,9 +1,7 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
-import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { EndedRecord } from '#otel/queue';
-import { createRecordLayout, toSpanJson } from '#otel/record';
-import { SCOPE_NAME } from '#otel/record/registry';
+import { toSpanJson } from '#otel/record';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerJson,
@@ -22,7 +20,8 @@ import { LEAST_RECORD } from '#testkit/records/records.ts';
 import { type ConfiguredReplica, startGateway } from '#testkit/start-gateway.ts';
 import { RecordProcessor } from '../../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../../otel/span/request-span.ts';
-import { SpanIdSource } from '../../../otel/span/trace-ids.ts';
+import { RandomIds } from '../../../otel/span/trace-ids.ts';
+import { createTracer } from '../../../otel/span/tracer.ts';
 
 /** The protocol counts kinds from 1, the API from 0. */
 const SERVER = SpanKind.SERVER + 1;
@@ -289,10 +288,8 @@ function startSpan() {
     { number: () => undefined, begin() {}, discard() {}, consume },
     createQuietLog(),
   );
-  const ids = new SpanIdSource();
-  const provider = new TracerProvider({ spanProcessors: [processor], idGenerator: ids });
-  const makers = { tracer: provider.getTracer(SCOPE_NAME), ids };
-  const start = createRequestSpans(makers, { depth: 'attempts', layout: createRecordLayout('pinned', true) });
+  const settings = { depth: 'attempts', genAi: 'pinned', number: () => undefined } as const;
+  const start = createRequestSpans(createTracer(processor, new RandomIds()), settings);
   const request = start({ method: 'POST', route: '/v1/completions' });
   request.startOperation();
   return {
@@ -303,7 +300,7 @@ function startSpan() {
 
 const attempt = { method: 'POST', ordinal: 1, replica: 'a', url: 'http://a/v1/completions' } as const;
 
-test('spans have the times at which things happened, though they are made when all is over', () => {
+test('spans have the times at which things happened, though they end when all is over', () => {
   vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 1_000_000 });
   onTestFinished(() => void vi.useRealTimers());
   const { request, spans } = startSpan();
@@ -311,9 +308,9 @@ test('spans have the times at which things happened, though they are made when a
   const failed = request.startAttempt(attempt);
   vi.advanceTimersByTime(20);
   failed.end({ errorType: 'not_connected' });
-  request.addFailedAttempt({ attempt: 1, replica: 'a', code: 'not_connected', durationMs: 1 });
   vi.advanceTimersByTime(500);
-  request.end({ ...LEAST_RECORD, e2e_ms: 42.5 }, { scheme: 'http' });
+  const attempts = [{ replica: 'a', failure: 'not_connected', status: null, duration_ms: 1, after_ms: 30 }];
+  request.end({ ...LEAST_RECORD, e2e_ms: 42.5, failed_attempts: attempts }, { scheme: 'http' });
 
   const [made, madeOperation, madeAttempt] = spans();
   expect(made).toMatchObject({ startTimeUnixNano: '1000000000000', endTimeUnixNano: '1000042500000' });

@@ -1,8 +1,7 @@
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
 import type { EndedRecord } from '#otel/queue';
-import { toRecordAttributes } from '#otel/record';
-import { SCOPE_NAME } from '#otel/record/registry';
+import { toRequestAttributes } from '#otel/record';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { LEAST_RECORD } from '#testkit/records/records.ts';
 import { RecordProcessor } from '../../../otel/span/record-processor.ts';
@@ -18,10 +17,8 @@ function createProcessor() {
   const provider = new TracerProvider({ spanProcessors: [processor] });
   return {
     ...{ consumed, log, processor },
-    endSpan(scope = SCOPE_NAME) {
-      const span = provider.getTracer(scope).startSpan('POST /v1/embeddings');
-      Object.assign(span, { attributes: toRecordAttributes(LEAST_RECORD, { scheme: 'http' }) });
-      span.end();
+    endSpan(attributes = toRequestAttributes(LEAST_RECORD, { scheme: 'http' })) {
+      provider.getTracer('any').startSpan('POST /v1/embeddings').setAttributes(attributes).end();
     },
   };
 }
@@ -35,17 +32,17 @@ test('a span is passed on, encoded and with its record, as soon as it ends', () 
   ]);
 });
 
-test('a span of any other scope is no record', () => {
+test('a span without the fields of a record is none', () => {
   const { consumed, endSpan } = createProcessor();
-  endSpan('somebody-else');
+  endSpan({ 'gateway.replica': 'a' });
   expect(consumed).toEqual([]);
 });
 
 test('a span that cannot be encoded is passed on as such, logged without its content, and harms no request', () => {
   const { consumed, processor, log } = createProcessor();
   const broken = {
-    attributes: toRecordAttributes(LEAST_RECORD, { scheme: 'http' }),
-    instrumentationScope: { name: SCOPE_NAME },
+    attributes: toRequestAttributes(LEAST_RECORD, { scheme: 'http' }),
+    events: [],
     spanContext: () => ({ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 }),
     get status(): never {
       throw new Error('broken');

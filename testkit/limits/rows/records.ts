@@ -1,4 +1,4 @@
-import { MAX_STRING_CHARS, MAX_TIMING_KEY_CHARS } from '../../../otel/record/attributes.ts';
+import { MAX_KEY_CHARS, MAX_STRING_CHARS } from '../../../otel/record/attribute-values.ts';
 import { GapRecorder } from '../../../src/proxy/record/gaps.ts';
 import { answerJson } from '../../fake-replica.ts';
 import { LEAST_RECORD, toAttributes } from '../../records/records.ts';
@@ -47,7 +47,7 @@ export const RECORDS: readonly Limit[] = [
   },
   {
     what: 'any other text in a span',
-    source: inFile('otel/record/attributes.ts', 'MAX_STRING_CHARS'),
+    source: inFile('otel/record/attribute-values.ts', 'MAX_STRING_CHARS'),
     past: 'it is cut',
     proof: {
       send: async (size) =>
@@ -58,7 +58,7 @@ export const RECORDS: readonly Limit[] = [
   },
   {
     what: 'the items of a list in a span',
-    source: inFile('otel/record/attributes.ts', 'MAX_ITEMS'),
+    source: inFile('otel/record/attribute-values.ts', 'MAX_ITEMS'),
     past: 'the rest is left out',
     proof: testedBy(
       'test/otel/record/attributes.test.ts',
@@ -67,7 +67,7 @@ export const RECORDS: readonly Limit[] = [
   },
   {
     what: 'the timings of an engine in a record',
-    source: inFile('otel/record/record-bounds.ts', 'MAX_TIMINGS'),
+    source: inFile('otel/record/attribute-values.ts', 'MAX_TIMINGS'),
     past: 'the rest is left out',
     proof: testedBy(
       'test/otel/record/attributes.test.ts',
@@ -76,7 +76,7 @@ export const RECORDS: readonly Limit[] = [
   },
   {
     what: 'the name of a timing',
-    source: inFile('otel/record/attributes.ts', 'MAX_TIMING_KEY_CHARS'),
+    source: inFile('otel/record/attribute-values.ts', 'MAX_KEY_CHARS'),
     past: 'it is cut',
     proof: {
       send: async (size) => {
@@ -84,8 +84,8 @@ export const RECORDS: readonly Limit[] = [
         const name = Object.keys(attributes).find((key) => key.startsWith('gateway.timings.'));
         return toKept(name?.slice('gateway.timings.'.length));
       },
-      at: `${MAX_TIMING_KEY_CHARS} characters, whole`,
-      past: `${MAX_TIMING_KEY_CHARS} characters, cut`,
+      at: `${MAX_KEY_CHARS} characters, whole`,
+      past: `${MAX_KEY_CHARS} characters, cut`,
     },
   },
   {

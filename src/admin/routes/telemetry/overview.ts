@@ -1,5 +1,5 @@
 import { allows } from '#config/secrets';
-import type { ShownRecord } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import type { GatewayIdentity } from '../../admin-collaborators.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
@@ -72,6 +72,6 @@ function toWorkerJson({ worker, share }: EventLoopShare): Overview['saturation']
   return { worker, event_loop_utilization: roundTo3(share) };
 }
 
-function toShortJson({ prefix_hashes: _hashes, timings: _timings, ...shown }: ShownRecord) {
+function toShortJson({ prefix_hashes: _hashes, timings: _timings, ...shown }: RequestRecord) {
   return toRecordJson(shown);
 }

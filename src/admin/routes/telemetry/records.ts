@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { hasFailed, type ShownRecord } from '#otel/record';
+import { hasFailed } from '#otel/record';
+import type { RequestRecord } from '#otel/record/registry';
 import { defineRoute, json } from '../../route.ts';
 import { afterParam, shownRecordSchema, toRecordJson } from '../../shown-record.ts';
 
@@ -58,7 +59,7 @@ export const listRecords = defineRoute({
   async handle({ query: { limit, after, failed, ...filters } }, { settleRecords, recentRecords, dashboard }) {
     await settleRecords();
     const matchesFilters = toMatcher(filters);
-    const matches = (record: ShownRecord) =>
+    const matches = (record: RequestRecord) =>
       matchesFilters(record) && (failed !== 'false' || !hasFailed(record));
     const search = { limit: Number(limit), after: Number(after), matches };
     const records = failed === 'true' ? recentRecords.failed(search) : recentRecords.latest(search);
@@ -79,7 +80,7 @@ interface Filters {
   readonly status?: string | undefined;
 }
 
-function toMatcher({ replica, model, tenant, status }: Filters): (record: ShownRecord) => boolean {
+function toMatcher({ replica, model, tenant, status }: Filters): (record: RequestRecord) => boolean {
   return (record) =>
     (replica === undefined || record.replica === replica) &&
     (model === undefined || record.model === model) &&

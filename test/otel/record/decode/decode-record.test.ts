@@ -9,12 +9,9 @@ import { decodeRecord, decodeRecords } from '../../../../otel/record/decode/deco
 import { SpanEncoder } from '../../../../otel/record/encode-span.ts';
 import { toSpanJson } from '../../../../otel/record/protobuf/span-to-json.ts';
 import { encodeResourceSpans, joinJsonBatch } from '../../../../otel/record/resource-spans.ts';
-import { recordAttemptSpan } from '../../../../otel/span/attempt-span.ts';
-import { SpanIdSource } from '../../../../otel/span/trace-ids.ts';
+import { endAttemptSpan, startAttemptSpan } from '../../../../otel/span/child-spans.ts';
 import { encodeFields, encodeRecord } from '../../encoded-spans.ts';
 import { anyRecord } from '../any-record.ts';
-
-const source = new SpanIdSource();
 
 /** Ends a span with these attributes, as the processor gets it; with `attempts` of them, which are returned too. */
 function endSpans(attributes: Attributes, attempts = 0): readonly [ReadableSpan, ...ReadableSpan[]] {
@@ -29,9 +26,9 @@ function endSpans(attributes: Attributes, attempts = 0): readonly [ReadableSpan,
   const span = tracer.startSpan('POST /v1/embeddings', { kind: SpanKind.SERVER }, ROOT_CONTEXT);
   for (let ordinal = 1; ordinal <= attempts; ordinal += 1) {
     const start = { method: 'POST', ordinal, replica: 'a', url: 'http://a/v1/embeddings' } as const;
-    const times = { startedEpochMs: Date.now(), endedEpochMs: Date.now() };
-    const attempt = { start, result: { status: 200 }, ids: source.drawIds(), ...times };
-    recordAttemptSpan({ tracer, ids: source }, span, attempt);
+    const [startedEpochMs, endedEpochMs] = [Date.now(), Date.now()];
+    const attempt = startAttemptSpan(tracer, span, start, startedEpochMs);
+    endAttemptSpan(attempt, { start, result: { status: 200 }, startedEpochMs, endedEpochMs });
   }
   span.setAttributes(attributes).end();
   const request = ended.pop();
@@ -71,19 +68,20 @@ test('the failed attempts among the events of the span are decoded with the reco
   const duration = { key: 'gateway.duration_ms', value: { doubleValue: 1.5 } };
   const status = { key: 'http.response.status_code', value: { intValue: 503 } };
   const name = 'gateway.attempt_failed';
+  const startTimeUnixNano = '1700000000000000000';
   const events = [
-    { name, attributes: [...attempt, status, duration] },
-    { name, attributes: [...attempt, duration] },
+    { name, timeUnixNano: '1700000000002000000', attributes: [...attempt, status, duration] },
+    { name, timeUnixNano: '1700000001000500000', attributes: [...attempt, duration] },
     // Not one of ours: without a duration, of another name, and no event at all.
     { name, attributes: attempt },
     { name: 'exception', attributes: [...attempt, duration] },
     {},
   ];
-  expect(decodeRecord(encodeRecord(LEAST_RECORD, { events }))).toEqual({
+  expect(decodeRecord(encodeRecord(LEAST_RECORD, { startTimeUnixNano, events }))).toEqual({
     ...LEAST_RECORD,
     failed_attempts: [
-      { replica: 'a', failure: 'loading', status: 503, duration_ms: 1.5 },
-      { replica: 'a', failure: 'loading', status: null, duration_ms: 1.5 },
+      { replica: 'a', failure: 'loading', status: 503, duration_ms: 1.5, after_ms: 2 },
+      { replica: 'a', failure: 'loading', status: null, duration_ms: 1.5, after_ms: 1000.5 },
     ],
   });
 });

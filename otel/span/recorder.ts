@@ -1,8 +1,7 @@
 import { getStringListFromEnv } from '@opentelemetry/core';
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { TelemetryLog } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
-import { createRecordLayout, type HttpFacts } from '#otel/record';
+import type { HttpFacts } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import {
   type IncomingContext,
@@ -19,8 +18,8 @@ import {
   type RequestSpanStart,
   type SpanDepth,
 } from './request-span.ts';
-import { SpanIdSource, toTraceparent } from './trace-ids.ts';
-import { startRequestTracer } from './tracer.ts';
+import { RandomIds, toTraceparent } from './trace-ids.ts';
+import { createTracer } from './tracer.ts';
 
 /** `sampled` and `random` (W3C Trace Context level 2). */
 const KNOWN_FLAGS = 3;
@@ -58,37 +57,34 @@ export interface Recorder {
    * continued, else new ids and flags 00.
    */
   createUnrecordedContext(incoming: IncomingContext | undefined): TraceContextFields;
-  /** Shuts down the SDK. */
-  shutdown(): Promise<void>;
 }
 
-/** Starts the OpenTelemetry SDK of a thread that serves requests. */
-export function startRecorder(
+/** Creates the recorder of a thread that serves requests. */
+export function createRecorder(
   { incoming, spans = 'server' }: RecorderSettings,
   { consumer, log }: RecorderCollaborators,
 ): Recorder {
-  const ids = new SpanIdSource();
-  const layout = createRecordLayout(readGenAiNames(), spans !== 'server');
-  const { tracer, shutdown } = startRequestTracer({
-    // The batches of the export have the resource: no span is sent with its own.
-    resource: resourceFromAttributes({}),
-    idGenerator: ids,
-    spanProcessor: new RecordProcessor(consumer, log, layout),
-  });
-  const made = { tracer, ids, depth: spans, layout };
-  const startRequestSpan = createRequestSpans(made, made);
+  const ids = new RandomIds();
+  const processor = new RecordProcessor(consumer, log);
+  const settings = {
+    depth: spans,
+    genAi: readGenAiNames(),
+    number: (record: RequestRecord) => consumer.number(record),
+  };
+  const startSpan = createRequestSpans(createTracer(processor, ids), settings);
   return {
     startRequestSpan(start) {
       consumer.begin();
-      return startRequestSpan(incoming === 'ignore' ? { ...start, incoming: undefined } : start);
+      return startSpan(incoming === 'ignore' ? { ...start, incoming: undefined } : start);
     },
-    endParkedSpan: (parked, record, http) => endParkedSpan(parked, { record, http }, made),
+    endParkedSpan: (parked, record, http) => endParkedSpan(parked, { record, http }, processor, settings),
     discardRequestSpan: () => consumer.discard(),
     createUnrecordedContext(context) {
       const passed = context?.isTrusted === true ? toPassedContext(context) : null;
-      return passed ?? { traceparent: toTraceparent(ids.drawIds(), '00'), tracestate: undefined };
+      if (passed !== null) return passed;
+      const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
+      return { traceparent: toTraceparent(own, '00'), tracestate: undefined };
     },
-    shutdown,
   };
 }
 
