@@ -1,6 +1,6 @@
 import { forward } from './attempt/forward.ts';
 import { RecordedAttempts } from './attempt/recorded-attempts.ts';
-import type { RecordedRequest } from './attempt/reported-attempts.ts';
+import type { RecordedRequest } from './attempt/recorded-request.ts';
 import { failExchange } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { Exchange } from './exchange.ts';

@@ -2,7 +2,7 @@ import type { ClientLimiter, TenantLimits } from '#access/limits';
 import type { Recorder } from '#otel/span';
 import type { ReplicaPool } from '#replicas';
 import type { SharedLimit } from '#wire';
-import type { AttemptLog } from './attempt/log-failed-attempt.ts';
+import type { AttemptLog } from './attempt/attempts.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { PassedPaths } from './passed-paths.ts';

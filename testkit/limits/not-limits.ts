@@ -8,6 +8,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/metrics/record-metrics.ts#MAX_CACHED_SERIES',
     'otel/queue/encoded-span-store.ts#MAX_SPARE_BLOCKS',
     'otel/record/encode-span.ts#MAX_MEMORY_BYTES',
+    'otel/record/span-attributes-writer.ts#MAX_NAMES',
   ],
   'How much is done at once: the rest follows.': [
     'src/proxy/record/pending-records.ts#MAX_GATHERED',

@@ -30,10 +30,7 @@ export async function composeBackground(
   });
   parts.add('background', {
     // Those that cannot be stored leave their records now.
-    async stop() {
-      await work.close();
-      await recorder.shutdown();
-    },
+    stop: () => work.close(),
   });
   await orStartError('responses in the background', work.restore());
   return work;

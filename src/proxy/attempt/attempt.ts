@@ -46,7 +46,8 @@ export interface AttemptRequest extends ResponseUse {
   readonly mayRepeat: boolean;
   /** Whether another replica may be tried because of the status that this one answers. */
   readonly mayRetryStatus: boolean;
-  readonly observer: AttemptObserver;
+  /** Told of the progress; null: nobody is. */
+  readonly observer: AttemptObserver | null;
 }
 
 /** Receives the progress of attempts. */

@@ -1,51 +1,8 @@
-import type { Lease, NoLease, Replica, Wait, WaitResult } from '#replicas';
+import type { Replica, Wait, WaitResult } from '#replicas';
 import type { Exchange } from '../exchange.ts';
-import type { FailureCode } from '../failure.ts';
-import type { AttemptOutcome, AttemptRequest } from './attempt.ts';
+import type { AttemptOutcome } from './attempt.ts';
+import type { Acquired, Attempts, AttemptVariant } from './attempts.ts';
 import { type SendSettings, send } from './send.ts';
-
-/** The answer to a request for a replica: a lease, why there is none, or a wait for one. */
-export type Acquired = Lease | NoLease | 'overloaded' | Wait;
-
-/** Why an attempt failed. */
-export type FailedAttemptCode =
-  | 'not_connected'
-  | 'loading'
-  | 'reset_on_reuse'
-  | 'usage_refused'
-  | 'status_retried'
-  | FailureCode;
-
-/** How the same replica is tried. */
-export interface AttemptVariant {
-  /** Ask for usage where the client did not. */
-  readonly withUsage: boolean;
-  /** Use a connection that was never used before. */
-  readonly onFreshConnection: boolean;
-  /** Try another replica if this one answers a status of `retry.statuses`. */
-  readonly mayRetryStatus: boolean;
-}
-
-/** The attempts to bring one request to a replica: what `forward` asks for and reports. One attempt at a time. */
-export interface Attempts {
-  /** Asks for a replica other than those tried. */
-  acquire(tried: ReadonlySet<Replica>): Acquired;
-  /** The request holds this lease until it is given back. */
-  hold(lease: Lease): void;
-  /** Begins an attempt. */
-  begin(replica: Replica, variant: AttemptVariant): AttemptRequest;
-  /**
-   * The replica that the request waited for cannot take it. Returns whether it waited for that one only, and may go to
-   * any from now on.
-   */
-  widen(): boolean;
-  /** The attempt does not count: its replica was drained before anything was sent. */
-  withdraw(): void;
-  /** The attempt failed, and another may follow. `statusCode`: what the replica answered, if it did. */
-  fail(replica: Replica, code: FailedAttemptCode, cause: unknown, statusCode?: number): void;
-  /** The attempt was the last: its response was relayed, completely or up to a break, or the client left. */
-  finish(): void;
-}
 
 /** What follows an attempt. */
 export type NextStep = 'done' | 'next_replica' | 'repeat_on_fresh' | 'repeat_without_usage' | 'fail';

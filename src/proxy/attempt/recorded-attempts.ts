@@ -12,8 +12,15 @@ import type { HeldBody } from '../request/read-body.ts';
 import { ownerOf, toResponseReader } from '../request/response-owner.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { AttemptObserver, AttemptRequest } from './attempt.ts';
-import type { Acquired, Attempts, AttemptVariant } from './forward.ts';
-import { admitToReplica, isRestricted, type RecordedRequest, ReportedAttempts } from './reported-attempts.ts';
+import { type Acquired, Attempts, type AttemptVariant } from './attempts.ts';
+import {
+  acquireInTurn,
+  admitToReplica,
+  isRestricted,
+  type RecordedRequest,
+  toIds,
+  toQueueLeftMs,
+} from './recorded-request.ts';
 
 /** Bodies up to this size are kept until their records are made: several at a time cost less (docs/decisions/0017). */
 const KEPT_BYTES = 16 * 1024;
@@ -21,7 +28,10 @@ const KEPT_BYTES = 16 * 1024;
 const FRESH_CONNECTION_BYTES = 1024 * 1024;
 
 /** The attempts of a request that leaves a record. Keeps the request's body as long as an attempt may need it. */
-export class RecordedAttempts extends ReportedAttempts implements Attempts, AttemptObserver {
+export class RecordedAttempts extends Attempts implements AttemptObserver {
+  readonly #request: RecordedRequest;
+  readonly #settings: ProxySettings;
+  readonly #tools: ProxyTools;
   readonly #facts: RequestFacts;
   readonly #model: string;
   readonly #prefixKey: number | null;
@@ -44,7 +54,10 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     settings: ProxySettings,
     tools: ProxyTools,
   ) {
-    super(request, settings, tools);
+    super(request.recording, toIds(request), tools.log);
+    this.#request = request;
+    this.#settings = settings;
+    this.#tools = tools;
     const { bytes } = inspected;
     const { pool } = tools;
     const facts = withModel(inspected.facts, request.endpoint, pool);
@@ -76,22 +89,23 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
   acquire(tried: ReadonlySet<Replica>): Acquired {
     const home = this.#home;
     if (home !== null) {
-      const { pool } = this.tools;
-      const { recording } = this.request;
+      const { pool } = this.#tools;
+      const { recording } = this.#request;
       const atHome = pool.acquireOne(home, this.#model, tried);
       if (atHome === 'busy') {
-        const wait = pool.waitForOne(home, this.#model, this.queueLeftMs);
+        const wait = pool.waitForOne(home, this.#model, toQueueLeftMs(recording, this.#settings));
         if (wait !== 'overloaded') recording.noteWait(wait.result);
         return wait;
       }
       if (atHome !== null) return atHome;
     }
-    return this.acquireInTurn(this.#model, tried, this.#prefixKey);
+    const wanted = { model: this.#model, tried, prefixKey: this.#prefixKey };
+    return acquireInTurn(this.#request, this.#tools, this.#settings, wanted);
   }
 
   begin(replica: Replica, variant: AttemptVariant): AttemptRequest {
     const { withUsage, onFreshConnection, mayRetryStatus } = variant;
-    const { exchange, endpoint, recording } = this.request;
+    const { exchange, endpoint, recording } = this.#request;
     const body = this.#body;
     if (body === null) throw new Error('the body was released before the last attempt');
     const facts = this.#facts;
@@ -115,8 +129,8 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
       mayRetryStatus,
       reading: {
         endpoint,
-        scratch: this.tools.scratch,
-        maxEventBytes: this.settings.maxEventBytes,
+        scratch: this.#tools.scratch,
+        maxEventBytes: this.#settings.maxEventBytes,
         onResponseId: endpoint.keepsResponses ? (id) => this.#noteResponse(id, replica) : null,
         undo: asksUsage
           ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
@@ -130,35 +144,30 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
   }
 
   onWritten({ mayRepeat }: AttemptRequest, isReused: boolean): void {
-    this.request.recording.noteWritten();
+    this.#request.recording.noteWritten();
     if (!isReused && !mayRepeat) this.#releaseBody();
   }
 
   onResponse({ replica, reading }: AttemptRequest, response: RelayedResponse): void {
-    const { recording } = this.request;
+    const { recording } = this.#request;
     this.#releaseBody();
     if (reading?.undo && response.isEventStream) replica.noteUsageAccepted();
     recording.noteResponse(replica.name, response);
   }
 
-  override finish(): void {
-    super.finish();
-    this.request.recording.noteOpenResponse();
-  }
-
   #noteStoring(replica: Replica): void {
-    const { exchange, recording } = this.request;
+    const { exchange, recording } = this.#request;
     recording.noteStoring({
       isBackground: readFlag(this.#facts.background, replica.engine) !== false,
       handOver: () => replica.handOver(),
       follow: (held) => {
         const { slot } = replica;
-        this.tools.followResponse({ ...held, slot, limitRows: exchange.admission?.rows ?? [] });
+        this.#tools.followResponse({ ...held, slot, limitRows: exchange.admission?.rows ?? [] });
       },
     });
   }
 
-  widen(): boolean {
+  override widen(): boolean {
     const wasNarrow = this.#home !== null;
     this.#home = null;
     return wasNarrow;
@@ -169,13 +178,13 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
    * where keys are asked for: it could be the id of another client's.
    */
   #noteResponse(id: string, replica: Replica): void {
-    const { client, exchange } = this.request;
+    const { client, exchange } = this.#request;
     const { alias, choosesId } = this.#facts;
     if (client !== null && choosesId) return;
-    this.tools.pool.noteResponse(id, replica, {
+    this.#tools.pool.noteResponse(id, replica, {
       model: this.#model,
       calledAs: alias?.name ?? this.#model,
-      tenant: client === null ? null : ownerOf(exchange.head.fields, client, this.settings),
+      tenant: client === null ? null : ownerOf(exchange.head.fields, client, this.#settings),
     });
   }
 
@@ -184,7 +193,7 @@ export class RecordedAttempts extends ReportedAttempts implements Attempts, Atte
     if (this.#body === null || this.#body.length <= KEPT_BYTES) return;
     this.#body = null;
     setImmediate(() => {
-      this.request.recording.describeBody();
+      this.#request.recording.describeBody();
       this.#held.release();
     });
   }

@@ -114,7 +114,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   onWritten(): void {
-    this.#request.observer.onWritten(this.#request, this.#isReused);
+    this.#request.observer?.onWritten(this.#request, this.#isReused);
   }
 
   onHead(responseHead: ResponseHead, atMs: number): void {
@@ -212,7 +212,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
     });
     this.#relay = started;
-    observer.onResponse(this.#request, started);
+    observer?.onResponse(this.#request, started);
     return started;
   }
 

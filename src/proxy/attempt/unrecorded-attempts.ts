@@ -1,11 +1,10 @@
 import type { TraceContextFields } from '#otel/span';
-import type { Replica } from '#replicas';
+import type { Replica, ReplicaPool } from '#replicas';
 import type { Exchange } from '../exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from '../proxy-context.ts';
 import { readIncomingTrace } from '../request/incoming-trace.ts';
-import type { AttemptObserver, AttemptRequest } from './attempt.ts';
-import type { Acquired, Attempts, AttemptVariant, FailedAttemptCode } from './forward.ts';
-import { logFailedAttempt } from './log-failed-attempt.ts';
+import type { AttemptRequest } from './attempt.ts';
+import { type Acquired, Attempts, type AttemptVariant } from './attempts.ts';
 import type { Upload } from './upload.ts';
 
 /** The body of a request that leaves no record: none, in memory, or sent as it comes. */
@@ -33,38 +32,37 @@ export interface UnrecordedRequest extends RequestSubject {
  * The attempts of a request that leaves no record. It goes to its home, if it has one that can be used, else to the next
  * replica in turn, whatever that serves.
  */
-export class UnrecordedAttempts implements Attempts, AttemptObserver {
+export class UnrecordedAttempts extends Attempts {
   readonly #exchange: Exchange;
   readonly #body: readonly Buffer[] | null;
   readonly #upload: Upload | null;
   readonly #home: Replica | null;
   readonly #modelName: string | null;
   readonly #trace: TraceContextFields;
-  readonly #collaborators: ProxyCollaborators;
+  readonly #pool: ReplicaPool;
 
   constructor(
     exchange: Exchange,
     { body, home, modelName }: UnrecordedRequest,
     { continuesTraces }: Pick<ProxySettings, 'continuesTraces'>,
-    collaborators: ProxyCollaborators,
+    { telemetry, pool, log }: ProxyCollaborators,
   ) {
+    const incoming = continuesTraces ? readIncomingTrace(exchange.head.fields, true) : undefined;
+    const trace = telemetry.createUnrecordedContext(incoming);
+    super(null, { requestId: exchange.requestId, traceId: trace.traceparent.slice(3, 35) }, log);
     this.#home = home;
     this.#modelName = modelName;
     this.#exchange = exchange;
     this.#body = isPieces(body) ? body : null;
     this.#upload = isPieces(body) ? null : body;
-    const incoming = continuesTraces ? readIncomingTrace(exchange.head.fields, true) : undefined;
-    this.#trace = collaborators.telemetry.createUnrecordedContext(incoming);
-    this.#collaborators = collaborators;
+    this.#trace = trace;
+    this.#pool = pool;
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
-    const { pool } = this.#collaborators;
-    const atHome = this.#home === null ? null : pool.acquireOne(this.#home, null, tried);
-    return atHome === null || atHome === 'busy' ? pool.acquireAny(tried) : atHome;
+    const atHome = this.#home === null ? null : this.#pool.acquireOne(this.#home, null, tried);
+    return atHome === null || atHome === 'busy' ? this.#pool.acquireAny(tried) : atHome;
   }
-
-  hold(): void {}
 
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
     return {
@@ -79,26 +77,9 @@ export class UnrecordedAttempts implements Attempts, AttemptObserver {
       mayRetryStatus: mayRetryStatus && SAFE_METHODS.has(this.#exchange.head.method),
       reading: null,
       modelName: this.#modelName,
-      observer: this,
+      observer: null,
     };
   }
-
-  onWritten(): void {}
-
-  onResponse(): void {}
-
-  widen(): boolean {
-    return false;
-  }
-
-  withdraw(): void {}
-
-  fail(replica: Replica, code: FailedAttemptCode, cause: unknown): void {
-    const ids = { requestId: this.#exchange.requestId, traceId: this.#trace.traceparent.slice(3, 35) };
-    logFailedAttempt(this.#collaborators.log, replica, { code, cause, ...ids });
-  }
-
-  finish(): void {}
 }
 
 function isPieces(body: UnrecordedBody): body is readonly Buffer[] {

@@ -1,7 +1,7 @@
 import type { Replica } from '#replicas';
 import type { AttemptObserver, AttemptRequest } from '../attempt/attempt.ts';
-import type { Acquired, Attempts, AttemptVariant } from '../attempt/forward.ts';
-import { admitToReplica, type RecordedRequest, ReportedAttempts } from '../attempt/reported-attempts.ts';
+import { type Acquired, Attempts, type AttemptVariant } from '../attempt/attempts.ts';
+import { acquireInTurn, admitToReplica, type RecordedRequest, toIds } from '../attempt/recorded-request.ts';
 import { Upload } from '../attempt/upload.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
@@ -12,7 +12,10 @@ import type { FormBody } from './form-body.ts';
 const NO_LIMITS = { maxTokens: undefined, n: undefined };
 
 /** The attempts of a request with a form. A form that is not held as a whole can be sent only once. */
-export class FormAttempts extends ReportedAttempts implements Attempts, AttemptObserver {
+export class FormAttempts extends Attempts implements AttemptObserver {
+  readonly #request: RecordedRequest;
+  readonly #settings: ProxySettings;
+  readonly #tools: ProxyTools;
   readonly #form: FormBody;
   readonly #model: string;
   readonly #upload: Upload;
@@ -22,7 +25,10 @@ export class FormAttempts extends ReportedAttempts implements Attempts, AttemptO
    *   the client has not enough tokens left
    */
   constructor(request: RecordedRequest, form: FormBody, settings: ProxySettings, tools: ProxyTools) {
-    super(request, settings, tools);
+    super(request.recording, toIds(request), tools.log);
+    this.#request = request;
+    this.#settings = settings;
+    this.#tools = tools;
     const { model, alias, addedBytes } = form;
     if (model === null) throw new Failure('missing_model');
     admitToReplica(request, alias ?? model, NO_LIMITS, form.promptChars);
@@ -36,11 +42,12 @@ export class FormAttempts extends ReportedAttempts implements Attempts, AttemptO
   }
 
   acquire(tried: ReadonlySet<Replica>): Acquired {
-    return this.acquireInTurn(this.#model, tried, null);
+    const wanted = { model: this.#model, tried, prefixKey: null };
+    return acquireInTurn(this.#request, this.#tools, this.#settings, wanted);
   }
 
   begin(replica: Replica, { onFreshConnection, mayRetryStatus }: AttemptVariant): AttemptRequest {
-    const { exchange, endpoint, recording } = this.request;
+    const { exchange, endpoint, recording } = this.#request;
     this.#form.sendTo(replica);
     recording.startAttempt(replica.config);
     const body = this.#form.heldWhole;
@@ -55,8 +62,8 @@ export class FormAttempts extends ReportedAttempts implements Attempts, AttemptO
       mayRetryStatus,
       reading: {
         endpoint,
-        scratch: this.tools.scratch,
-        maxEventBytes: this.settings.maxEventBytes,
+        scratch: this.#tools.scratch,
+        maxEventBytes: this.#settings.maxEventBytes,
         undo: null,
         onResponseId: null,
         choicesPerPrompt: 1,
@@ -68,15 +75,11 @@ export class FormAttempts extends ReportedAttempts implements Attempts, AttemptO
   }
 
   onWritten(): void {
-    this.request.recording.noteWritten();
+    this.#request.recording.noteWritten();
   }
 
   onResponse({ replica }: AttemptRequest, response: RelayedResponse): void {
     this.#form.release();
-    this.request.recording.noteResponse(replica.name, response);
-  }
-
-  widen(): boolean {
-    return false;
+    this.#request.recording.noteResponse(replica.name, response);
   }
 }

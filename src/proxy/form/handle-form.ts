@@ -1,5 +1,5 @@
 import { forward } from '../attempt/forward.ts';
-import { isRestricted, type RecordedRequest } from '../attempt/reported-attempts.ts';
+import { isRestricted, type RecordedRequest } from '../attempt/recorded-request.ts';
 import { failExchange } from '../defect.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import { FormAttempts } from './form-attempts.ts';
