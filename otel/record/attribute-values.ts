@@ -3,7 +3,7 @@ import type { Attributes } from '@opentelemetry/api';
 /** Longer strings are cut. The record's names are at most 256; this limit is for everything else. */
 export const MAX_STRING_CHARS = 1024;
 /** Longer lists are cut. The configuration allows no more prefix hashes than this. */
-export const MAX_ITEMS = 4096;
+const MAX_ITEMS = 4096;
 /** Longer keys of an engine are cut. */
 export const MAX_KEY_CHARS = 64;
 /** The most timings in a record. An engine reports about a dozen, and each is an attribute. */
