@@ -14,7 +14,7 @@ export class MalformedProtobufError extends Error {
 /** Texts by the number of their bytes, each with what is wanted in its place. */
 export type KnownTexts = ReadonlyMap<
   number,
-  readonly { readonly bytes: Uint8Array; readonly json: string }[]
+  readonly { readonly bytes: Uint8Array; readonly text: string }[]
 >;
 
 /**
@@ -141,10 +141,10 @@ export class ProtobufReader {
   knownText(texts: KnownTexts): string | undefined {
     const start = this.#at;
     const end = this.message();
-    for (const { bytes, json } of texts.get(end - this.#at) ?? []) {
+    for (const { bytes, text } of texts.get(end - this.#at) ?? []) {
       if (!this.#startsWith(bytes)) continue;
       this.#at = end;
-      return json;
+      return text;
     }
     this.#at = start;
     return undefined;
@@ -153,6 +153,15 @@ export class ProtobufReader {
   #startsWith(bytes: Uint8Array): boolean {
     for (let index = bytes.length - 1; index >= 0; index--) {
       if (this.#bytes[this.#at + index] !== bytes[index]) return false;
+    }
+    return true;
+  }
+
+  /** Whether so many bytes at two places are the same. */
+  isSame(place: number, other: number, length: number): boolean {
+    // From the end: what differs in attributes that are alike is their values.
+    for (let index = length - 1; index >= 0; index--) {
+      if (this.#bytes[place + index] !== this.#bytes[other + index]) return false;
     }
     return true;
   }

@@ -6,7 +6,7 @@ import type { ExportCounters, ExportStats } from './export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
 import type { RecordQueue } from './record-queue.ts';
 import type { SharedQueueState } from './shared-queue-state.ts';
-import { type PackedRecords, type SentRecord, unpackRecords } from './worker-record-sender.ts';
+import { type PackedRecords, unpackRecords } from './worker-record-sender.ts';
 
 /** What the receiver works with. */
 export interface RecordReceiverCollaborators {
@@ -103,7 +103,11 @@ export class RecordReceiver implements RecordConsumer {
     return { ...values, recorded: values.recorded + inTransit, queued: queue.size + inTransit };
   }
 
-  #receiveOne(worker: number, { record, encodedSpan, isQueued }: SentRecord, queuedAtMs: number): void {
+  #receiveOne(
+    worker: number,
+    { record, encodedSpan, isQueued }: ReturnType<typeof unpackRecords>[number],
+    queuedAtMs: number,
+  ): void {
     const { queueState, queue, counters, ledger, onRecord, onQueued } = this.#collaborators;
     if (isQueued && encodedSpan !== null) {
       counters.add('recorded');

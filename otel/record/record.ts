@@ -3,7 +3,7 @@
  * whatever reads records can stand on it.
  *
  * It never knows a queue, a file or a network.
- * Begin with encode-span.ts and decode/decode-record.ts. The names and types are in registry/, a room of their own.
+ * Begin with encode-span.ts and decode/record-decoder.ts. The names and types are in registry/, a room of their own.
  */
 
 export { MAX_TIMINGS } from './attribute-values.ts';
@@ -16,7 +16,8 @@ export {
   toRecord,
   toRequestAttributes,
 } from './attributes.ts';
-export { decodeRecord, decodeRecords } from './decode/decode-record.ts';
+export { decodeRecords } from './decode/decode-file-line.ts';
+export { decodeRecord, RecordDecoder } from './decode/record-decoder.ts';
 export { SpanEncoder } from './encode-span.ts';
 export { addFailedAttempts } from './failed-attempts.ts';
 export { AttributesDigester, DIGEST_BYTES } from './ledger/canonical-attributes.ts';

@@ -27,7 +27,7 @@ export function toList(items: string): string {
 const KNOWN_KEYS: KnownTexts = Map.groupBy(
   [...Object.values(RECORD_FIELDS).map(({ name }) => name), ...Object.values(SEMCONV)].map((name) => ({
     bytes: Buffer.from(name),
-    json: JSON.stringify(name),
+    text: JSON.stringify(name),
   })),
   ({ bytes }) => bytes.length,
 );

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { NO_LEDGER } from '#otel/ledger';
+import { decodeRecord } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import { EventLog } from '#testkit/event-log.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
+import { encodeRecord } from '#testkit/records/generated-records.ts';
 import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
 import { DropLog } from '../../../otel/queue/drop-log.ts';
 import { ExportCounters } from '../../../otel/queue/export-stats.ts';
@@ -26,14 +28,26 @@ interface TestWorker {
 
 afterEach(() => vi.restoreAllMocks());
 
-/** A record whose encoded span is this text. */
-const ended = (text: string, record = LEAST_RECORD): EndedRecord => ({
-  record,
-  encodedSpan: Buffer.from(text),
-});
+/** Encoded spans by their texts. */
+const encoded = new Map<string, Uint8Array>();
+
+/** A record with this text, as its tenant. */
+function ended(text: string, fields = LEAST_RECORD): EndedRecord & { readonly encodedSpan: Uint8Array } {
+  const record = { ...fields, tenant: text };
+  const key = JSON.stringify(record);
+  const encodedSpan = encoded.get(key) ?? encodeRecord(record);
+  encoded.set(key, encodedSpan);
+  return { record, encodedSpan };
+}
+
+const textOf = (encodedSpan: Uint8Array) => decodeRecord(encodedSpan)?.tenant ?? '';
+
+/** The bytes of the records with these texts. */
+const bytesOf = (...texts: readonly string[]) =>
+  texts.reduce((sum, text) => sum + ended(text).encodedSpan.length, 0);
 
 /** The receiver of the main thread and the senders of workers, in one thread. */
-function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 } = {}) {
+function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_000 } = {}) {
   const memory = allocateSharedQueue(workerCount, { capacity, capacityBytes });
   const queueState = new SharedQueueState(memory);
   const queue = new RecordQueue(queueState);
@@ -50,13 +64,13 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
     clock: new VirtualClock(),
     dropLog: new DropLog(queue, log),
     onRecord({ record, encodedSpan }) {
-      observed.push({ record, text: encodedSpan && Buffer.from(encodedSpan).toString() });
+      observed.push({ record, text: encodedSpan && textOf(encodedSpan) });
     },
     onQueued: () => queuedCalls++,
     instance: 'run',
     ledger: {
       ...NO_LEDGER,
-      queued: (_, encodedSpan) => ledgerLines.push(Buffer.from(encodedSpan).toString()),
+      queued: (_, encodedSpan) => ledgerLines.push(textOf(encodedSpan)),
       notQueued: (_, why) => ledgerLines.push(why),
       instanceEnded: (_, begun) => void begunByEnded.push(begun),
     },
@@ -97,7 +111,7 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000 }
       receiver.workerEnded(worker);
       workers[worker] = startWorker(worker);
     },
-    queued: () => queue.peek(capacity).map(({ encodedSpan }) => Buffer.from(encodedSpan).toString()),
+    queued: () => queue.peek(capacity).map(({ encodedSpan }) => textOf(encodedSpan)),
   };
 }
 
@@ -228,15 +242,16 @@ describe('a record of a worker', () => {
   });
 
   test('arrives together with its encoded span, whether it was queued or dropped, in the order of the ends', () => {
-    const { record, flush, observed, queued } = createReceiver({ capacity: 2, capacityBytes: 10 });
+    const capacityBytes = ended('full', FULL_RECORD).encodedSpan.length + bytesOf('least') + 1;
+    const { record, flush, observed, queued } = createReceiver({ capacity: 2, capacityBytes });
     record(0, 'full', FULL_RECORD);
     record(0, 'too heavy', LEAST_RECORD);
     record(0, 'least', LEAST_RECORD);
     flush(0);
     expect(observed).toEqual([
-      { record: FULL_RECORD, text: 'full' },
-      { record: LEAST_RECORD, text: 'too heavy' },
-      { record: LEAST_RECORD, text: 'least' },
+      { record: { ...FULL_RECORD, tenant: 'full' }, text: 'full' },
+      { record: { ...LEAST_RECORD, tenant: 'too heavy' }, text: 'too heavy' },
+      { record: { ...LEAST_RECORD, tenant: 'least' }, text: 'least' },
     ]);
     expect(queued()).toEqual(['full', 'least']);
   });
@@ -254,7 +269,8 @@ describe('a record of a worker', () => {
   });
 
   test('is dropped when all records together are too large', () => {
-    const { receiver, record } = createReceiver({ capacityBytes: 10 });
+    const capacityBytes = bytesOf('a'.repeat(6), 'c'.repeat(4));
+    const { receiver, record } = createReceiver({ capacityBytes });
     record(0, 'a'.repeat(6));
     record(1, 'b'.repeat(6));
     record(1, 'c'.repeat(4));
@@ -408,7 +424,7 @@ test('every record is accounted for, whatever happens to requests, workers and t
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const all = createReceiver({ workerCount: 3, capacity: 5, capacityBytes: 30 });
+      const all = createReceiver({ workerCount: 3, capacity: 5, capacityBytes: 5 * bytesOf('12345') });
       const { receiver, queue, counters, workerOf, flush, kill } = all;
       const open = [0, 0, 0];
       let begun = 0;

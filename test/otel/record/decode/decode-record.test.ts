@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
-import { decodeRecord, decodeRecords } from '../../../../otel/record/decode/decode-record.ts';
+import { decodeRecords } from '../../../../otel/record/decode/decode-file-line.ts';
+import { decodeRecord, RecordDecoder } from '../../../../otel/record/decode/record-decoder.ts';
 import { SpanEncoder } from '../../../../otel/record/encode-span.ts';
 import { toSpanJson } from '../../../../otel/record/protobuf/span-to-json.ts';
 import { encodeResourceSpans, joinJsonBatch } from '../../../../otel/record/resource-spans.ts';
@@ -51,6 +52,21 @@ test('what was encoded is decoded as it was, for any record', () => {
   fc.assert(
     fc.property(anyRecord(), (any) => {
       expect(decodeRecord(encode(any))).toEqual(any);
+    }),
+  );
+});
+
+test('records one after the other in a message are decoded as each alone, whatever is before them', () => {
+  fc.assert(
+    fc.property(fc.array(anyRecord(), { minLength: 2, maxLength: 4 }), (records) => {
+      const spans = records.map(encode);
+      const decoder = new RecordDecoder(Buffer.concat(spans));
+      let at = 0;
+      const decoded = spans.map(({ length }) => {
+        at += length;
+        return decoder.decode(at - length, at);
+      });
+      expect(decoded).toEqual(records);
     }),
   );
 });

@@ -2,17 +2,6 @@ import type { Attributes, HrTime } from '@opentelemetry/api';
 import { isJsonObject, listOf, parseJson, readJsonInt } from '#otel/encoding';
 import type { RequestRecord } from '#otel/record/registry';
 import { isDoubleName, type RecordSpan, toRecord } from '../attributes.ts';
-import { toSpanJson } from '../protobuf/span-to-json.ts';
-
-/**
- * Decodes the record of an encoded span (one span in OTLP protobuf, then the spans of its attempts). Values that were cut
- * stay cut. Returns null for anything else.
- */
-export function decodeRecord(encodedSpan: Uint8Array): RequestRecord | null {
-  const json = toSpanJson(encodedSpan);
-  const spans = json === null ? null : parseJson(`[${json}]`);
-  return Array.isArray(spans) ? toSpanRecord(spans[0]) : null;
-}
 
 /**
  * Decodes the records in one line of a file, in their order. The line is a TracesData message in OTLP JSON, as
