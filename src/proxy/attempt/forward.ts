@@ -4,6 +4,9 @@ import type { AttemptOutcome } from './attempt.ts';
 import type { Acquired, Attempts, AttemptVariant } from './attempts.ts';
 import { type SendSettings, send } from './send.ts';
 
+/** What the loop asks of the attempts, and reports to them. */
+export type ForwardedAttempts = Pick<Attempts, keyof Attempts>;
+
 /** What follows an attempt. */
 export type NextStep = 'done' | 'next_replica' | 'repeat_on_fresh' | 'repeat_without_usage' | 'fail';
 
@@ -34,7 +37,11 @@ export function decideNext(outcome: AttemptOutcome, variant: AttemptVariant): Ne
  * Brings a request to a replica: acquires a lease, tries the replica, and goes on to the next one as long as nothing
  * was sent. When the promise resolves the client has its answer, or has left.
  */
-export async function forward(exchange: Exchange, attempts: Attempts, settings: SendSettings): Promise<void> {
+export async function forward(
+  exchange: Exchange,
+  attempts: ForwardedAttempts,
+  settings: SendSettings,
+): Promise<void> {
   const tried = new Set<Replica>();
   /** Relays the answer of the last replica that did not take the request, in case no other one does. */
   let relayAnswer: (() => void) | null = null;
@@ -87,7 +94,7 @@ async function tryReplica(
   replica: Replica,
   mayRetryStatus: boolean,
   exchange: Exchange,
-  attempts: Attempts,
+  attempts: ForwardedAttempts,
   settings: SendSettings,
 ): Promise<AttemptOutcome | null> {
   const variant = { withUsage: !replica.refusesIncludeUsage, onFreshConnection: false, mayRetryStatus };
@@ -119,7 +126,7 @@ async function tryReplica(
   }
 }
 
-function reportOutcome(outcome: AttemptOutcome, replica: Replica, attempts: Attempts): void {
+function reportOutcome(outcome: AttemptOutcome, replica: Replica, attempts: ForwardedAttempts): void {
   switch (outcome.kind) {
     case 'relayed':
     case 'abandoned':

@@ -3,7 +3,8 @@ import type { Replica } from '#replicas';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { type ServerSide, startTcpServer, type TcpServer } from '#testkit/servers/tcp-server.ts';
 import type { AttemptRequest } from '../../../src/proxy/attempt/attempt.ts';
-import { type Attempts, type AttemptVariant, forward } from '../../../src/proxy/attempt/forward.ts';
+import type { AttemptVariant } from '../../../src/proxy/attempt/attempts.ts';
+import { type ForwardedAttempts, forward } from '../../../src/proxy/attempt/forward.ts';
 import type { SendSettings } from '../../../src/proxy/attempt/send.ts';
 import { openExchange, SETTINGS, toAttempt, untilAsked } from './one-request.ts';
 
@@ -37,7 +38,7 @@ async function start(
   const told: string[] = [];
   const variants: AttemptVariant[] = [];
   let widenings = 0;
-  const attempts: Attempts = {
+  const attempts: ForwardedAttempts = {
     acquire(tried) {
       const acquired = pools.pool.acquire('m', tried);
       if (acquired === 'busy') throw new Error(acquired);

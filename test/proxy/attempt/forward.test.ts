@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { WaitResult } from '#replicas';
-import { type Acquired, type Attempts, decideNext, forward } from '../../../src/proxy/attempt/forward.ts';
+import type { Acquired } from '../../../src/proxy/attempt/attempts.ts';
+import { decideNext, type ForwardedAttempts, forward } from '../../../src/proxy/attempt/forward.ts';
 import { openExchange, SETTINGS, startReplica, toAttempt } from './one-request.ts';
 
 const FIRST = { onFreshConnection: false, withUsage: true, mayRetryStatus: false };
@@ -34,7 +35,7 @@ describe('a request that waits for a replica', () => {
     const waited = Promise.withResolvers<WaitResult>();
     const asked: string[] = [];
     const note = (name: string) => () => void asked.push(name);
-    const attempts: Attempts = {
+    const attempts: ForwardedAttempts = {
       acquire: () => ({ result: waited.promise, abandon: () => waited.resolve('gone') }),
       ...{ hold: note('hold'), withdraw: note('withdraw'), fail: note('fail'), finish: note('finish') },
       begin: () => {
