@@ -41,9 +41,8 @@ test('an error without a code leaves the code out', () => {
   const logged: object[] = [];
   const lease = createPools([toReplicaConfig('a')]).pool.acquire('m', new Set());
   if (typeof lease === 'string') throw new Error(lease);
-  logFailedAttempt({ debug: (fields) => logged.push(fields) }, lease.replica, {
-    ...{ code: 'upstream_failed', cause: null, requestId: 'r1', traceId: 't1' },
-  });
+  const log = { debug: (fields: object) => void logged.push(fields) };
+  new NoAttempts(null, { requestId: 'r1', traceId: 't1' }, log).fail(lease.replica, 'upstream_failed', null);
   expect(logged).toEqual([
     { request_id: 'r1', replica: 'a', code: 'upstream_failed', error_code: undefined, trace_id: 't1' },
   ]);
