@@ -4,8 +4,6 @@ import { isDigit, JsonLexer, JsonSyntaxError, NOTHING } from './lexer.ts';
 import { LOWER_F, LOWER_N, LOWER_T, MINUS, ZERO } from './literal-bytes.ts';
 import { type MemberAllowance, UNBOUNDED } from './member-allowance.ts';
 
-export { JsonSyntaxError };
-
 /** The kinds of JSON value that {@link JsonCursor.peek} returns. */
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'true' | 'false' | 'null';
 

@@ -6,8 +6,8 @@
  * Begin with cursor.ts for whole texts and member-scanner.ts for streams.
  */
 
-export { JsonCursor, JsonSyntaxError, type Span } from './cursor.ts';
-export { JsonLexer } from './lexer.ts';
+export { JsonCursor, type Span } from './cursor.ts';
+export { JsonLexer, JsonSyntaxError } from './lexer.ts';
 export { allowAtMost, type MemberAllowance, MemberLimitError } from './member-allowance.ts';
 export { MemberScanner, type WantedMembers } from './member-scanner.ts';
 export { readCount, readMemberOf, readText } from './read-value.ts';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJsonValue } from '#testkit/reading/read-json-value.ts';
-import { JsonCursor, JsonSyntaxError } from '../../src/json/cursor.ts';
+import { JsonCursor } from '../../src/json/cursor.ts';
+import { JsonSyntaxError } from '../../src/json/lexer.ts';
 import { allowAtMost, type MemberAllowance, MemberLimitError } from '../../src/json/member-allowance.ts';
 
 type Outcome = { accepted: true; value: unknown } | { accepted: false };

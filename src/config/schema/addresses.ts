@@ -20,24 +20,21 @@ export function listenAddress() {
   });
 }
 
-/** An IP address, or a network in CIDR notation. */
+/**
+ * An IP address, or a network in CIDR notation (`10.0.0.0/8`). A zone (`%eth0`) is not part of an address: it has another
+ * meaning on each machine.
+ */
 export function network() {
   return textOf({
     title: 'an IP address or a network, such as 10.0.0.7, 10.0.0.0/8 or fd00::/8',
     pattern: '[0-9A-Fa-f.:]+(?:/\\d{1,3})?',
-    parse: parseNetwork,
+    parse(text) {
+      const [, address = '', prefix] = /^([0-9A-Fa-f.:]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
+      const maxPrefix = { 0: -1, 4: 32, 6: 128 }[isIP(address) as 0 | 4 | 6];
+      return maxPrefix >= Number(prefix ?? 0) ? text : null;
+    },
     print: String,
   });
-}
-
-/**
- * Checks an IP address, or a network in CIDR notation (`10.0.0.0/8`), and returns it unchanged; null for other texts. A
- * zone (`%eth0`) is not part of an address: it has another meaning on each machine.
- */
-export function parseNetwork(text: string): string | null {
-  const [, address = '', prefix] = /^([0-9A-Fa-f.:]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
-  const maxPrefix = { 0: -1, 4: 32, 6: 128 }[isIP(address) as 0 | 4 | 6];
-  return maxPrefix >= Number(prefix ?? 0) ? text : null;
 }
 
 /**
@@ -102,25 +99,22 @@ export function parseServiceUrl(text: string): string | null {
   return hostname.startsWith('_') && port !== '' ? null : base;
 }
 
-/** The URL of a trace viewer, with `{trace_id}` as placeholder. */
+/**
+ * The URL of a trace viewer, with `{trace_id}` after its host: `http://jaeger:16686/trace/{trace_id}`. A fragment or query
+ * may contain braces of its own.
+ */
 export function traceUrlTemplate() {
   return textOf({
     title: 'an http:// or https:// URL without credentials, with {trace_id} after its host',
     pattern: '[hH][tT][tT][pP][sS]?://.+\\{trace_id\\}.*',
-    parse: parseTraceUrlTemplate,
+    parse(text) {
+      const [before = '', ...after] = text.split('{trace_id}');
+      const url = parseUrl(text) === null ? null : parseUrl(before);
+      if (after.length === 0 || url === null || !/^https?:\/\/[^/]+\//i.test(before)) return null;
+      return url.username === '' && url.password === '' ? text : null;
+    },
     print: String,
   }).register(facts, { holds: 'url' });
-}
-
-/**
- * Checks a URL with `{trace_id}` after its host, such as `http://jaeger:16686/trace/{trace_id}`. Null if the text is
- * something else or contains credentials. Returns it unchanged: a fragment or query may contain braces of its own.
- */
-export function parseTraceUrlTemplate(text: string): string | null {
-  const [before = '', ...after] = text.split('{trace_id}');
-  const url = parseUrl(text) === null ? null : parseUrl(before);
-  if (after.length === 0 || url === null || !/^https?:\/\/[^/]+\//i.test(before)) return null;
-  return url.username === '' && url.password === '' ? text : null;
 }
 
 /** The URL of a Redis or Valkey server; it may contain a password. */
@@ -128,16 +122,13 @@ export function redisUrl() {
   return textOf({
     title: 'a URL redis[s]://[[user]:password@]host[:port][/database]',
     pattern: 'rediss?://.+',
-    parse: parseRedisUrl,
+    parse(text) {
+      const url = parseUrl(text);
+      if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
+      return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
+    },
     print: String,
   }).register(facts, { holds: 'secret_url' });
-}
-
-/** Checks `redis[s]://[[user]:password@]host[:port][/database]` and returns it unchanged; null for other texts. */
-export function parseRedisUrl(text: string): string | null {
-  const url = parseUrl(text);
-  if (url === null || !/^rediss?:\/\//i.test(text) || url.hostname === '') return null;
-  return /^(?:\/\d{0,5})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : null;
 }
 
 /** A method and a path that are relayed and not recorded. A path that ends in `/*` stands for all paths below it. */

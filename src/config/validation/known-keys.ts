@@ -9,24 +9,16 @@ export function isExtensionKey(key: string): boolean {
 }
 
 /** Says what is wrong with a key that the schema does not have, and what was probably meant. */
-export type KeyExplainer = (path: readonly PropertyKey[], key: string) => string;
-
-/** Creates the explainer for one reading. */
-export function createKeyExplainer(): KeyExplainer {
-  let paths: readonly string[] | null = null;
-  const findElsewhere = (key: string): string | null => {
-    paths ??= allPaths(configSchema);
-    return paths.find((known) => isSameName(known.split('.').at(-1) ?? '', key)) ?? null;
-  };
-  return (path, key) => {
-    const siblings = Object.keys(keysOf(schemaAt(path)));
-    // Else the whole path of a key with that name in another section.
-    const meant = closestName(key, siblings) ?? findElsewhere(key);
-    if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
-    if (meant !== null) return `unknown key; did you mean ${meant}?`;
-    const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
-    return `unknown key, expected one of ${siblings.join(', ')}${own}`;
-  };
+export function explainUnknownKey(path: readonly PropertyKey[], key: string): string {
+  if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
+  const siblings = Object.keys(keysOf(schemaAt(path)));
+  // Else the whole path of a key with that name in another section.
+  const meant =
+    closestName(key, siblings) ??
+    allPaths(configSchema).find((known) => isSameName(known.split('.').at(-1) ?? '', key));
+  if (meant !== undefined) return `unknown key; did you mean ${meant}?`;
+  const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
+  return `unknown key, expected one of ${siblings.join(', ')}${own}`;
 }
 
 function allPaths(schema: z.core.$ZodType, prefix = ''): string[] {

@@ -3,7 +3,7 @@ import { apiClient } from '../schema/clients.ts';
 import { type Config, configSchema } from '../schema.ts';
 import { checkAddresses } from './check-addresses.ts';
 import { checkPass } from './check-pass.ts';
-import { createKeyExplainer, isExtensionKey, type KeyExplainer } from './known-keys.ts';
+import { explainUnknownKey, isExtensionKey } from './known-keys.ts';
 import { TakenClients } from './taken-clients.ts';
 import { isObject, type Violation } from './violation.ts';
 
@@ -37,20 +37,19 @@ type UnknownKeys = Extract<Issue, { code: 'unrecognized_keys' }>;
 const MAX_EXPLAINED_KEYS = 20;
 
 function toViolations(issues: readonly Issue[]): Violation[] {
-  const explain = createKeyExplainer();
   return issues.flatMap((issue) => {
-    if (issue.code === 'unrecognized_keys') return toUnknownKeys(issue, explain);
+    if (issue.code === 'unrecognized_keys') return toUnknownKeys(issue);
     const isItem = issue.path[0] === 'replicas' && issue.path.length === 2 && issue.code === 'invalid_type';
     const expected = isItem ? 'the keys of a replica, such as name and url' : issue.message;
     return [{ path: issue.path, expected }];
   });
 }
 
-function toUnknownKeys({ path, keys }: UnknownKeys, explain: KeyExplainer): Violation[] {
+function toUnknownKeys({ path, keys }: UnknownKeys): Violation[] {
   const explained = keys.slice(0, MAX_EXPLAINED_KEYS);
   const moreCount = keys.length - explained.length;
   return [
-    ...explained.map((key) => ({ path: [...path, key], message: explain(path, key) })),
+    ...explained.map((key) => ({ path: [...path, key], message: explainUnknownKey(path, key) })),
     ...(moreCount === 0 ? [] : [{ path, message: `${moreCount} more unknown keys` }]),
   ];
 }

@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { parseBaseUrl } from '#config/values';
 import {
+  network,
   parseCollectorUrl,
-  parseNetwork,
-  parseRedisUrl,
   parseReplicaUrl,
   parseServiceUrl,
-  parseTraceUrlTemplate,
+  redisUrl,
+  traceUrlTemplate,
 } from '../../../src/config/schema/addresses.ts';
+
+const parseNetwork = (text: string) => network().safeDecode(text).data ?? null;
+const parseRedisUrl = (text: string) => redisUrl().safeDecode(text).data ?? null;
+const parseTraceUrlTemplate = (text: string) => traceUrlTemplate().safeDecode(text).data ?? null;
 
 describe('a URL with a control character, which URL.parse would leave out, is refused', () => {
   it.each(['\r', '\n', '\t', '\0', '\x7f', '\u0085', '\u2028'])('%j', (character) => {
