@@ -51,6 +51,16 @@ export function judge(outcomes: readonly Outcome[], listed: readonly EquivalentM
   };
 }
 
+/** Whether a mutant is in the list of equivalents. */
+export function isListedIn(listed: readonly EquivalentMutants[]): (mutant: Mutant) => boolean {
+  const keys = new Set(
+    listed.flatMap(({ file, where, changes }) =>
+      changes.map(([original, mutated]) => toKey(file, where, original, mutated)),
+    ),
+  );
+  return (mutant) => keys.has(identityOf(mutant));
+}
+
 function identityOf({ file, where, original, mutated, ordinal }: Mutant): string {
   return toKey(file, where, ordinal === 1 ? original : `${original}#${ordinal}`, mutated);
 }

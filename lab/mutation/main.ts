@@ -2,7 +2,7 @@ import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { startProgress } from '#testkit/programs/progress.ts';
 import { runRoom } from './campaign/run-room.ts';
 import { EQUIVALENT_MUTANTS } from './equivalent.ts';
-import { judge, toOneLine } from './judge.ts';
+import { isListedIn, judge, toOneLine } from './judge.ts';
 import { MUTATED_ROOMS } from './rooms.ts';
 import { toPercent, writeRoom } from './write-docs.ts';
 
@@ -45,10 +45,11 @@ const sample = size === undefined || size === 0 ? null : { size, seed: seed ?? 1
 const deadlineMs =
   minutes === undefined || minutes === 0 ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000;
 
+const isListed = isListedIn(EQUIVALENT_MUTANTS);
 const progress = startProgress(rooms.length);
 for (const room of rooms) {
   const { outcomes, unrepeatable } = await progress.during(room.name, (tell) =>
-    runRoom(room, { sample, deadlineMs, filter: options.file, tests: options.tests }, tell),
+    runRoom(room, { sample, deadlineMs, filter: options.file, tests: options.tests, isListed }, tell),
   );
   const judgement = judge(outcomes, EQUIVALENT_MUTANTS);
   const { percent, triedCount, mutantCount, killedCount, equivalentCount, left, wrongEntries } = judgement;

@@ -82,23 +82,14 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
     [
       'test/replicas/data',
       'test/replicas/routing/why-none.test.ts',
-      'test/gateway/replicas',
-      'test/gateway/drains/drain.test.ts',
-      'test/gateway/drains/ramp.test.ts',
-      'test/gateway/records/gpu-time.test.ts',
+      'test/wire/upstream/upstream-connections.test.ts',
     ],
   ),
   room(
     'proxy/response',
     null,
     ['src/proxy/response'],
-    [
-      'test/proxy/response',
-      'test/gateway/responses',
-      'test/gateway/records/durations.test.ts',
-      'test/gateway/endpoints/aliases.test.ts',
-      'test/gateway/endpoints/further-endpoints.test.ts',
-    ],
+    ['test/proxy/response', 'test/proxy/endpoints', 'test/gateway/responses/usage.test.ts'],
   ),
   room(
     'proxy/attempt',

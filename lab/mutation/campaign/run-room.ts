@@ -18,6 +18,8 @@ import { type HowKilled, PLAN_VARIABLE, type Plan, type Report, type WholeRun } 
 const MAX_TEST_MS = [40, 250, 3_000];
 /** For how long a mutant is tried: those in the way of every request are reached by every test. */
 const MAX_MUTANT_MS = 4_000;
+/** The same for one that is listed as equivalent: it survives every test. */
+const MAX_LISTED_MS = 500;
 /** A process that reports nothing for so long hangs in its mutant, beyond what it notices itself. */
 const SILENCE_MS = 60_000;
 /** And so does one that tries a mutant: it would end the run itself, if the mutant left it a turn. */
@@ -65,6 +67,8 @@ export interface Selection {
   readonly filter: string;
   /** Only tests of files whose path contains this. */
   readonly tests: string;
+  /** Whether a mutant is listed as equivalent. */
+  readonly isListed: (mutant: Mutant) => boolean;
 }
 
 /** What is known of the mutants of a room while they are tried. */
@@ -95,16 +99,20 @@ interface Course {
 /** Tries the mutants of a room on its tests. `tell` says how far it is. */
 export async function runRoom(
   room: MutatedRoom,
-  { sample, deadlineMs, filter, tests: testFilter }: Selection,
+  { sample, deadlineMs, filter, tests: testFilter, isListed }: Selection,
   tell: (text: string) => void,
 ): Promise<RoomResult> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-mutation-'));
   const mutants = [...mutantsOf(room).values()].flatMap((source) => source.mutants);
   const all = mutants.map((_, index) => index + 1).filter((id) => mutants[id - 1]?.file.includes(filter));
   const chosen = sample === null ? all : shuffled(all, sample.seed).slice(0, sample.size);
+  const maxMsOf = (id: number): number => {
+    const mutant = mutants[id - 1];
+    return mutant !== undefined && isListed(mutant) ? MAX_LISTED_MS : MAX_MUTANT_MS;
+  };
   const course: Course = {
     killed: new Map(),
-    restMs: new Map(chosen.map((id) => [id, MAX_MUTANT_MS])),
+    restMs: new Map(chosen.map((id) => [id, maxMsOf(id)])),
     survivedRuns: new Map(),
     reached: new Set(),
     early: new Map(),
