@@ -7,14 +7,14 @@ import { EMBEDDED_DASHBOARD, findDashboardFiles } from '../src/admin/dashboard/a
 
 /**
  * Builds the gateway as one file that needs no Node: `executable.ts FILE`. It is the Node that runs this script, with
- * the bundled code and what src/base/embedded.ts finds in it, so it runs on the same system and processor.
+ * the bundled code and what src/base/embedded/embedded.ts finds in it, so it runs on the same system and processor.
  */
 
 const ROOT = join(import.meta.dirname, '..');
 const [given = 'build/gateway'] = process.argv.slice(2);
 const output = resolve(given);
 
-/** What starts, and the code of each thread by the name that src/base/embedded.ts looks for. Node evaluates that as CommonJS. */
+/** What starts, and the code of each thread by the name that src/base/embedded/embedded.ts looks for. Node evaluates that as CommonJS. */
 const ENTRIES = [
   { name: 'main', input: 'src/main.ts', format: 'esm' },
   { name: 'worker-entry', input: 'src/gateway/serving/workers/worker-entry.ts', format: 'cjs' },

@@ -1,7 +1,6 @@
 /*
- * The ground floor of src/: small things that any room may need and none owns. Errors that end a start, calls
- * in turn, checks at an interval, names that are alike, members of parsed JSON, files that a single executable
- * embeds.
+ * The ground floor of src/: small things that any room may need and none owns. Errors that end a start, calls in turn,
+ * checks at an interval, names that are alike.
  *
  * It never knows what uses it: no configuration, no replica, no record.
  * Each file stands alone: begin with the one whose name you need.
@@ -9,12 +8,8 @@
 
 export { atMostOncePerMinute } from './at-most-once-per-minute.ts';
 export { closestName, isSameName } from './closest-name.ts';
-export { readEmbeddedFolder, startThread } from './embedded.ts';
 export { toFileProblem } from './file-problem.ts';
 export { inParallel } from './in-parallel.ts';
 export { createInTurn, type InTurn } from './in-turn.ts';
-export { itemsOf, memberOf } from './members.ts';
-export { parseJson } from './parse-json.ts';
 export { RepeatedCheck } from './repeated-check.ts';
 export { orStartError, StartError, tryCertificates, UnusableSettingError } from './start-error.ts';
-export { readVersion } from './version.ts';

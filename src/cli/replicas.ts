@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { openAdmin } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';

@@ -1,4 +1,5 @@
-import { readVersion, StartError, UnusableSettingError } from '#base';
+import { StartError, UnusableSettingError } from '#base';
+import { readVersion } from '#base/embedded';
 import { type CommandName, isCommandName, normalizeArgs } from '#cli/arguments';
 import { type Command, type Invocation, UsageError } from '#cli/command';
 

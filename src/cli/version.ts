@@ -1,5 +1,5 @@
 import { arch, platform } from 'node:os';
-import { readVersion } from '#base';
+import { readVersion } from '#base/embedded';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';
 

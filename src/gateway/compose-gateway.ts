@@ -4,7 +4,8 @@ import { type ClientList, ClientsWatcher, readClients } from '#access/clients';
 import { JwksSource } from '#access/jwt';
 import { ClientLimitTable, LimitRows, type TenantKind } from '#access/limits';
 import { FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
-import { createInTurn, orStartError, readVersion } from '#base';
+import { createInTurn, orStartError } from '#base';
+import { readVersion } from '#base/embedded';
 import type { Config } from '#config';
 import { CollectorHeaders, toShownAddress } from '#otel/export';
 import {

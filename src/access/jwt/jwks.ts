@@ -1,4 +1,4 @@
-import { parseJson } from '#base';
+import { parseJson } from '#base/parsed';
 
 /** A public key in the form of RFC 7517, without members that no verification reads. Plain data. */
 export type PublicJwk = Readonly<Record<string, string | readonly string[]>>;

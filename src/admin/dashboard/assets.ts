@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readEmbeddedFolder } from '#base';
+import { readEmbeddedFolder } from '#base/embedded';
 
 /** A file of the dashboard, ready to be served. */
 export interface Asset {

@@ -1,4 +1,5 @@
-import { memberOf, parseJson, StartError } from '#base';
+import { StartError } from '#base';
+import { memberOf, parseJson } from '#base/parsed';
 import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { type AdminToken, allows, type NeededRole, readAdminTokens, TOKEN_VARIABLES } from '#config/secrets';

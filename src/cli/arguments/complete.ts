@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import type { Invocation } from '#cli/command';
 import type { CommandSpec, OptionSpec, Words } from './command-spec.ts';
 import { COMMAND_NAMES, COMMANDS, isCommandName } from './command-table.ts';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import { type callDrain, RefusedError } from '#cli/admin-client';
 import { type ByteSource, type Invocation, type TextSink, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';

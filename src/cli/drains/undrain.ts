@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import { type AdminClient, callDrain, openAdmin, RefusedError, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';

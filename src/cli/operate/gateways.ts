@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, openAdmin } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';

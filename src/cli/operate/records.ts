@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, type TextSink, UsageError } from '#cli/command';

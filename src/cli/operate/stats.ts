@@ -1,4 +1,4 @@
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import { openAdmin } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readVersion } from '#base';
+import { readVersion } from '#base/embedded';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, readConfigFile, requireConfigPath } from '#cli/command';
 import type { Config } from '#config';

@@ -1,4 +1,4 @@
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import { type Column, createGrowingTable, type Paint, type Style } from '#cli/terminal';
 
 /** Formats records of the admin API as the next lines of a table of this width; null: as wide as they need. */

@@ -1,4 +1,4 @@
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import { type Cell, type Column, type Style, toOneLine } from '#cli/terminal';
 import { HEALTH_TEXTS, REASON_TEXTS } from '#replicas/terms';
 

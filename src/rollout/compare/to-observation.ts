@@ -1,4 +1,4 @@
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import type { Observation } from '#verdict';
 
 /** Reads one item of GET /admin/observations; null if it is none. */

@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, UnreachableError } from '#cli/admin-client';
 import type { Observation } from '#verdict';
 import { toObservation } from '../compare/to-observation.ts';

@@ -1,4 +1,5 @@
-import { itemsOf, memberOf, StartError } from '#base';
+import { StartError } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import type { AdminClient } from '#cli/admin-client';
 
 /** Which gateway an admin API belongs to. */

@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, callDrain, RefusedError, UnreachableError } from '#cli/admin-client';
 import { toOneLine } from '#cli/terminal';
 import { RolloutStop } from '../stop.ts';

@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { readMark } from './rollout-mark.ts';
 
 /** A replica as one gateway, or all of them together, see it. */

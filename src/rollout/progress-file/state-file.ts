@@ -1,7 +1,8 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { parseJson, StartError } from '#base';
+import { StartError } from '#base';
+import { parseJson } from '#base/parsed';
 import { COMMANDS } from '#cli/arguments';
 import { UsageError } from '#cli/command';
 import type { Environment } from '#config/secrets';

@@ -1,4 +1,4 @@
-import { itemsOf, memberOf, parseJson } from '#base';
+import { itemsOf, memberOf, parseJson } from '#base/parsed';
 import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 

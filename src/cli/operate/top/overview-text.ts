@@ -1,4 +1,4 @@
-import { memberOf } from '#base';
+import { memberOf } from '#base/parsed';
 import { type Cell, type Column, type Style, shorten, toOneLine, toTable, widthOf } from '#cli/terminal';
 import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
 import { rowsOf, sortKeyOf, type TopView } from './view.ts';

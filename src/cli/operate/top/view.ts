@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base';
+import { itemsOf, memberOf } from '#base/parsed';
 import { COMMANDS } from '#cli/arguments';
 import { stateWordOf } from '../../tables/replica-cells.ts';
 

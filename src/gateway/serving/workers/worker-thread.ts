@@ -1,6 +1,6 @@
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Worker } from 'node:worker_threads';
-import { startThread } from '#base';
+import { startThread } from '#base/embedded';
 import { waitAtMost } from '#otel/base';
 import type { PackedRecords } from '#otel/queue';
 import type { BackgroundResponse } from '#proxy';

@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads';
-import { startThread } from '#base';
+import { startThread } from '#base/embedded';
 import { allowAtMost, MemberLimitError } from '#json';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { Failure } from '../../failure.ts';

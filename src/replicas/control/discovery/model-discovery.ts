@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { inParallel, parseJson } from '#base';
+import { inParallel } from '#base';
+import { parseJson } from '#base/parsed';
 import type { Engine } from '#replicas/terms';
 import {
   type Finding,

@@ -1,4 +1,4 @@
-import { itemsOf, memberOf, parseJson } from '#base';
+import { itemsOf, memberOf, parseJson } from '#base/parsed';
 import type { KubernetesSource } from '../../servers.ts';
 import { ApiError, callApi, readText, toStatusError } from '../api-call.ts';
 

@@ -1,3 +1,18 @@
+/*
+ * JSON of others, once parsed: nothing is known of it but what each look finds.
+ *
+ * It never knows what the members mean.
+ */
+
+/** The value of a JSON text; undefined if it is none. V8's error quotes its input, so it goes no further. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A member of parsed JSON; undefined if it is no object, or has none of that name. */
 export function memberOf(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key)

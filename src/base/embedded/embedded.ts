@@ -1,14 +1,17 @@
+/*
+ * What the gateway reads of its own installation: files, code of threads, its version. In a single executable
+ * (scripts/executable.ts) there are no files beside the code; they are embedded under names.
+ *
+ * It never knows what they contain.
+ */
+
+import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import sea from 'node:sea'; // Node 24.0 has no getAssetKeys to import by name, and no use for it
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
-/*
- * In a single executable (scripts/executable.ts) there are no files beside the code. What the gateway reads while it
- * runs is embedded under names.
- */
-
 /** Reads the embedded file of that name; null where there are real files. */
-export function readEmbedded(name: string): Buffer | null {
+function readEmbedded(name: string): Buffer | null {
   return sea.isSea() ? Buffer.from(sea.getAsset(name)) : null;
 }
 
@@ -24,4 +27,12 @@ export function startThread(name: string, asking: ImportMeta, options: WorkerOpt
   if (sea.isSea()) return new Worker(sea.getAsset(name, 'utf8'), { ...options, eval: true });
   // In the published package both files are JavaScript.
   return new Worker(new URL(`./${name}${extname(asking.filename)}`, asking.url), options);
+}
+
+/** Reads the version from the package.json of the checkout; the build puts one beside the built sources. */
+export async function readVersion(): Promise<string> {
+  const embedded = readEmbedded('package.json');
+  const text = embedded ?? (await readFile(new URL('../../../package.json', import.meta.url)));
+  const manifest: unknown = JSON.parse(text.toString());
+  return String((manifest as { readonly version?: unknown }).version);
 }
