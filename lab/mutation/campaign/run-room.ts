@@ -34,8 +34,10 @@ const MAX_NORMAL_RUN_MS = 600_000;
 /** The mirror of the sources comes first. */
 const MAX_WHOLE_RUN_FILES = 6;
 const POLL_MS = 200;
+/** Processes that run side by side: most of their time they wait for tests that hang. */
+const LANE_COUNT = 3;
 /** A room whose processes wear out more often than this is broken. */
-const MAX_PROCESSES = 60;
+const MAX_PROCESSES = 150;
 
 /** What became of a mutant. `unreached`: no test runs its code. `untried`: it is not in the sample, or time was over. */
 export type Fate = 'killed' | 'survived' | 'unreached' | 'untried';
@@ -87,6 +89,11 @@ interface Course {
   /** The tests that wait for a later round. */
   readonly slow: Set<string>;
   readonly unrepeatable: Set<string>;
+}
+
+/** What one of the processes that run side by side has done. Each has mutants of its own. */
+interface Lane {
+  readonly index: number;
   readonly ended: Set<string>;
   /** In this round. */
   readonly endedTests: Set<string>;
@@ -120,29 +127,33 @@ export async function runRoom(
     silenced: new Map(),
     slow: new Set(),
     unrepeatable: new Set(),
-    ended: new Set(),
-    endedTests: new Set(),
-    trying: 0,
-    carefulFile: '',
-    isWorn: false,
   };
+  const lanes = Array.from(
+    { length: LANE_COUNT },
+    (_, index): Lane => ({
+      ...{ index, ended: new Set(), endedTests: new Set(), trying: 0, carefulFile: '', isWorn: false },
+    }),
+  );
   const isOver = (): boolean => performance.now() > deadlineMs;
   let processes = 0;
 
   const runProcess = async (
+    lane: Lane,
     files: readonly string[],
     plan: Pick<Plan, 'maxTestMs' | 'tests' | 'wholeRuns'>,
   ) => {
     processes++;
     const log = join(folder.path, `${processes}.jsonl`);
     const planPath = join(folder.path, `${processes}.json`);
-    const alive = [...course.restMs].filter(([id, restMs]) => restMs > 0 && !course.killed.has(id));
+    const alive = [...course.restMs].filter(
+      ([id, restMs]) => id % LANE_COUNT === lane.index && restMs > 0 && !course.killed.has(id),
+    );
     const whole: Plan = {
       log,
       mutantCount: mutants.length,
       alive,
-      carefulFile: course.carefulFile,
-      endedTests: [...course.endedTests],
+      carefulFile: lane.carefulFile,
+      endedTests: [...lane.endedTests],
       wholeRun: null,
       ...plan,
     };
@@ -160,54 +171,55 @@ export async function runRoom(
     return { child, log };
   };
 
-  const round = async (
+  const roundOf = async (
+    lane: Lane,
     files: readonly string[],
     maxTestMs: number,
     tests: readonly string[] | null,
   ): Promise<void> => {
-    course.ended.clear();
-    course.endedTests.clear();
+    lane.ended.clear();
+    lane.endedTests.clear();
     for (
       let left = files;
       left.length > 0 && !isOver();
-      left = files.filter((file) => !course.ended.has(file))
+      left = files.filter((file) => !lane.ended.has(file))
     ) {
       if (processes > MAX_PROCESSES) throw new Error(`the tests of ${room.name} wear out their processes`);
-      const { child, log } = await runProcess(left, { maxTestMs, tests, wholeRuns: null });
+      const { child, log } = await runProcess(lane, left, { maxTestMs, tests, wholeRuns: null });
       using tail = followLog(log);
-      course.isWorn = false;
-      course.trying = 0;
+      lane.isWorn = false;
+      lane.trying = 0;
       let heardMs = performance.now();
       let isSilent = false;
-      while (child.exitCode === null && child.signalCode === null && !course.isWorn) {
+      while (child.exitCode === null && child.signalCode === null && !lane.isWorn) {
         const lines = tail.take();
         if (lines.length > 0) heardMs = performance.now();
-        for (const line of lines) note(course, mutants, line);
-        tell(`${course.killed.size} killed, ${course.ended.size}/${files.length} files`);
-        isSilent = performance.now() - heardMs > (course.trying > 0 ? MAX_TRY_MS : SILENCE_MS);
+        for (const line of lines) note(course, lane, mutants, line);
+        tell(`${course.killed.size} killed, ${lane.ended.size}/${files.length} files`);
+        isSilent = performance.now() - heardMs > (lane.trying > 0 ? MAX_TRY_MS : SILENCE_MS);
         if (isSilent || isOver()) break;
         await wait(POLL_MS);
       }
       await endGroup(child);
-      for (const line of tail.take()) note(course, mutants, line);
-      if (isSilent && course.trying > 0) {
-        const count = (course.silenced.get(course.trying) ?? 0) + 1;
-        course.silenced.set(course.trying, count);
+      for (const line of tail.take()) note(course, lane, mutants, line);
+      if (isSilent && lane.trying > 0) {
+        const count = (course.silenced.get(lane.trying) ?? 0) + 1;
+        course.silenced.set(lane.trying, count);
         if (count === SILENCED_PROCESSES)
-          course.killed.set(course.trying, { how: 'time', test: 'a whole process' });
-      } else if (!course.isWorn && !isOver() && !left.some((file) => course.ended.has(file))) {
+          course.killed.set(lane.trying, { how: 'time', test: 'a whole process' });
+      } else if (!lane.isWorn && !isOver() && !left.some((file) => lane.ended.has(file))) {
         throw new Error(`the tests of ${room.name} cannot run: ${left.join(' ')}`);
       }
     }
   };
 
   /** A mutant that runs only when modules load, or in hooks, has runs of its own. */
-  const tryFromStart = async (runs: readonly WholeRun[]): Promise<void> => {
+  const tryFromStart = async (lane: Lane): Promise<void> => {
     /** How long tests take without a mutant; none: they fail. */
     const normalMs = new Map<string, number>();
-    let left = runs;
+    let left = toWholeRuns(course, mutants, files, (id) => id % LANE_COUNT === lane.index);
     while (left.length > 0 && !isOver()) {
-      const { child, log } = await runProcess(files, { maxTestMs: 0, tests: null, wholeRuns: left });
+      const { child, log } = await runProcess(lane, files, { maxTestMs: 0, tests: null, wholeRuns: left });
       using tail = followLog(log);
       let heardMs = performance.now();
       const take = (): void => {
@@ -249,10 +261,10 @@ export async function runRoom(
     const slow = [...course.slow];
     course.slow.clear();
     const waiting = files.filter((file) => slow.some((test) => test.startsWith(`${file} > `)));
-    if (index === 0) await round(files, maxTestMs, null);
-    else await round(waiting, maxTestMs, slow);
+    const [those, tests] = index === 0 ? [files, null] : [waiting, slow];
+    await Promise.all(lanes.map((lane) => roundOf(lane, those, maxTestMs, tests)));
   }
-  await tryFromStart(toWholeRuns(course, mutants, files));
+  await Promise.all(lanes.map(tryFromStart));
   const wasOver = isOver();
   const outcomes = mutants.map((mutant, index): Outcome => {
     const id = index + 1;
@@ -273,10 +285,11 @@ function toWholeRuns(
   course: Course,
   mutants: readonly Mutant[],
   files: readonly string[],
+  isIncluded: (id: number) => boolean,
 ): readonly WholeRun[] {
   const byTests = new Map<string, WholeRun[]>();
   for (const [id, loading] of course.early) {
-    if (course.reached.has(id) || !course.restMs.has(id)) continue;
+    if (!isIncluded(id) || course.reached.has(id) || !course.restMs.has(id)) continue;
     const using = course.testsOf.get(dirname(mutants[id - 1]?.file ?? '')) ?? loading;
     const tests = files.filter((file) => using.has(file)).slice(0, MAX_WHOLE_RUN_FILES);
     const key = tests.join(' ');
@@ -300,7 +313,7 @@ function noteWholeRun(
   else course.killed.set(id, { how: 'whole run', test: tests[0] ?? '' });
 }
 
-function note(course: Course, mutants: readonly Mutant[], report: Report): void {
+function note(course: Course, lane: Lane, mutants: readonly Mutant[], report: Report): void {
   switch (report.kind) {
     case 'reached':
       for (const id of report.ids) {
@@ -317,15 +330,15 @@ function note(course: Course, mutants: readonly Mutant[], report: Report): void 
       }
       return;
     case 'try':
-      course.trying = report.id;
+      lane.trying = report.id;
       return;
     case 'survived':
-      course.trying = 0;
+      lane.trying = 0;
       course.restMs.set(report.id, (course.restMs.get(report.id) ?? 0) - report.ms);
       course.survivedRuns.set(report.id, (course.survivedRuns.get(report.id) ?? 0) + 1);
       return;
     case 'killed':
-      course.trying = 0;
+      lane.trying = 0;
       course.killed.set(report.id, { how: report.how, test: report.test });
       return;
     case 'retracted':
@@ -335,14 +348,14 @@ function note(course: Course, mutants: readonly Mutant[], report: Report): void 
       course.slow.add(report.test);
       return;
     case 'worn':
-      course.carefulFile = report.file;
-      course.isWorn = true;
+      lane.carefulFile = report.file;
+      lane.isWorn = true;
       return;
     case 'test ended':
-      course.endedTests.add(report.test);
+      lane.endedTests.add(report.test);
       return;
     case 'file ended':
-      course.ended.add(report.file);
+      lane.ended.add(report.file);
       return;
     case 'whole run':
       return;
