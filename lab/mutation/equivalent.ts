@@ -1409,4 +1409,52 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     why: 'No limit holds for a request without a record, so its home is not busy.',
     changes: [["atHome === null || atHome === 'busy'", 'atHome === null']],
   },
+  {
+    file: 'src/proxy/attempt/recorded-attempts.ts',
+    where: 'RecordedAttempts.constructor',
+    why: 'Where replicas are chosen by prefix, the text was read.',
+    changes: [
+      ['text?.prefixHashes ?? []', 'text?.prefixHashes'],
+      ['text?.prefixHashes', 'text.prefixHashes'],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/recorded-attempts.ts',
+    where: 'RecordedAttempts.acquire',
+    why: 'No home is no candidate.',
+    changes: [['home !== null', 'true']],
+  },
+  {
+    file: 'src/proxy/attempt/recorded-attempts.ts',
+    where: 'RecordedAttempts.begin',
+    why: 'Usage is asked for only where the endpoint has rules to undo it.',
+    changes: [
+      [
+        'endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null',
+        'endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats)',
+      ],
+      [
+        'endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats)',
+        'endpoint.undoRules(engine, facts.streamOptions.continuousUsageStats)',
+      ],
+    ],
+  },
+  {
+    file: 'src/proxy/attempt/recorded-attempts.ts',
+    where: 'RecordedAttempts.onResponse',
+    why: 'What leaves a record is read.',
+    changes: [['reading?.undo', 'reading.undo']],
+  },
+  {
+    file: 'src/proxy/attempt/recorded-attempts.ts',
+    where: 'findHome',
+    why: 'Undefined is no candidate either.',
+    changes: [['found?.home ?? null', 'found?.home']],
+  },
+  {
+    file: 'src/proxy/attempt/unrecorded-attempts.ts',
+    where: 'UnrecordedAttempts.acquire',
+    why: 'No home is no candidate.',
+    changes: [['this.#home === null', 'false']],
+  },
 ];

@@ -85,7 +85,7 @@ async function start(
 
 describe('a request goes on to the next replica', () => {
   test('where one cannot be connected to, which is noted of it', async () => {
-    const { run, told, asked, text, stateOf, inflight, variants, replicaOf } = await startNamed({
+    const { run, told, asked, text, stateOf, inflight, variants, replicaOf, logged } = await startNamed({
       refusing: ['a'],
     });
     const done = run();
@@ -97,6 +97,7 @@ describe('a request goes on to the next replica', () => {
     await text('\r\n\r\nok');
     expect(variants.map(({ mayRetryStatus }) => mayRetryStatus)).toEqual([false, false]);
     expect(replicaOf('b').refusesIncludeUsage).toBe(false);
+    expect(logged).toEqual(expect.arrayContaining(['replica chosen', 'attempt ended']));
   });
 
   test('where one cannot be connected to, which is none of the retries that it may have', async () => {
@@ -252,8 +253,9 @@ describe('a request fails', () => {
   });
 
   test('because no replica can be reached', async () => {
-    const { run, told, http } = await startNamed({ refusing: ['a', 'b'] });
+    const { run, told, http, logged } = await startNamed({ refusing: ['a', 'b'] });
     await run();
+    expect(logged).toContain('no replica');
     expect(told).toEqual([
       ...['hold a', 'fail a not_connected  cause', 'hold b', 'fail b not_connected  cause'],
     ]);

@@ -62,9 +62,10 @@ describe('a request that waits for a replica', () => {
   });
 
   test('ends its wait when its client leaves', async () => {
-    const { exchange, written } = openExchange();
+    const { exchange, written, logged } = openExchange();
     const { attempts, asked } = waiting();
     const forwarded = forward(exchange, attempts, SETTINGS);
+    expect(logged).toEqual(['waits for a replica']);
     exchange.http.finish('closed', 1);
     await forwarded;
     expect([asked, written.items]).toEqual([[], []]);

@@ -40,16 +40,17 @@ export function openExchange(
     destroy: () => exchange.http.finish('closed', 1),
   };
   const defects: unknown[] = [];
+  const logged: string[] = [];
   const exchange = new Exchange({
     http: exchangeOf(lines, connection),
-    ...{ requestId: 'id-1', log: null },
+    ...{ requestId: 'id-1', log: { debug: (_fields: object, message: string) => void logged.push(message) } },
     outbox: new Outbox((error) => defects.push(error)),
     toErrorBody: (code) => JSON.stringify({ code }),
   });
   const pause = (value: boolean) => {
     isPaused = value;
   };
-  return { exchange, written, http, defects, pause };
+  return { exchange, written, http, defects, logged, pause };
 }
 
 /** A server that the test answers byte by byte, and the replica of it in a pool; at an address that refuses, on demand. */

@@ -29,6 +29,8 @@ interface Options {
   readonly tokensLeft?: number;
   readonly queuedMs?: number;
   readonly models?: readonly string[];
+  /** Doubts about names in the text. */
+  readonly textNames?: object | null;
 }
 
 /** The attempts of one request to the replicas `a` and `b`, and what its record and its client's limits are told. */
@@ -79,7 +81,7 @@ function prepare(body: object, options: Options = {}) {
     ...{ bytes, facts },
     describeText: () => {
       told.push('text');
-      return { names: null, promptChars: 40, prefixHashes: ['h1', 'h2'] };
+      return { names: options.textNames ?? null, promptChars: 40, prefixHashes: ['h1', 'h2'] };
     },
   };
   const request = { exchange, endpoint, client, recording } as unknown as Given[0];
@@ -166,6 +168,7 @@ describe('a request that leaves a record', () => {
     create();
     expect([exchange.modelName, told]).toEqual(['m', ['operation']]);
     expect(noted.body?.facts).toEqual({ ...facts, model: 'm' });
+    expect((noted.body as unknown as { describeText(): object | null }).describeText()).not.toBeNull();
     expect(() => prepare(rest, { endpoint: optional, models: ['m', 'n'] }).create()).toThrow('missing_model');
     const named = prepare({ model: 'n', input: 'x' }, { endpoint: optional });
     named.create();
@@ -196,6 +199,7 @@ describe('a request that leaves a record', () => {
     ['its replica may fold case', { replica: { engine: 'ollama' } }, true],
     ['replicas are chosen by prefix', { policy: 'prefix_affinity' }, true],
     ['nothing of that', {}, false],
+    ['its client may use all models', { client: CLIENT }, false],
   ] as const)('has its text read before it is sent where %s', (_, options, isRead) => {
     const { create, told, noted, inspected } = prepare(CHAT, options);
     create();
@@ -203,7 +207,9 @@ describe('a request that leaves a record', () => {
     expect(noted.body === inspected).toBe(!isRead);
     if (isRead) {
       // The record uses what was read.
-      (noted.body as unknown as { describeText(): object }).describeText();
+      expect((noted.body as unknown as { describeText(): object }).describeText()).toMatchObject({
+        promptChars: 40,
+      });
       expect(told.filter((each) => each === 'text')).toEqual(['text']);
     }
   });
@@ -212,6 +218,13 @@ describe('a request that leaves a record', () => {
     ['a name that differs in case, of a client with limits', { Model: 'x' }, { tokensLeft: 1_000 }, true],
     ['such a name, to a replica that may fold case', { Model: 'x' }, { replica: { engine: 'ollama' } }, true],
     ['such a name otherwise', { Model: 'x' }, {}, false],
+    [
+      'such a name in its text',
+      {},
+      { tokensLeft: 1_000, textNames: { lookalike: 'role', repeated: null } },
+      true,
+    ],
+    ['none in its text', {}, { tokensLeft: 1_000, textNames: { lookalike: null, repeated: null } }, false],
   ] as const)('is refused or not for %s', (_, more, options, isRefused) => {
     const { create } = prepare({ ...CHAT, ...more }, options);
     if (isRefused) expect(create).toThrow('ambiguous_member');
@@ -383,9 +396,9 @@ describe('a request whose response is kept', () => {
     attempts.begin(replica, VARIANT);
     expect(noted.storing).toMatchObject({ isBackground });
     const { handOver, follow } = noted.storing as { handOver(): void; follow(held: object): void };
+    expect(shared.handedOverOf(replica.slot)).toBe(0);
     handOver();
-    replica.finish();
-    expect(shared.inflightOfWorker(0, replica.slot)).toBe(0);
+    expect(shared.handedOverOf(replica.slot)).toBe(1);
     follow({ id: 'resp_1' });
     expect(followed).toEqual([{ id: 'resp_1', slot: replica.slot, limitRows: [7] }]);
   });

@@ -370,6 +370,27 @@ describe('an attempt', () => {
     expect(exchange.isFinished).toBe(false);
   });
 
+  test('of which the model loads is no sign that the replica works', async () => {
+    const { replica, server, pools } = await startReplica();
+    pools.registry.find('a')?.learn({ models: ['m'], engine: 'llamacpp' });
+    pools.publish();
+    pools.shared.health.configure({
+      ...{ passive: true, active: false, failures: 2, coolDownMs: 0, frozenAfterMs: null, peers: null },
+    });
+    for (const isFailing of [false, true]) {
+      const sent = send(
+        toAttempt(openExchange().exchange, replica, { onFreshConnection: true }).request,
+        SETTINGS,
+      );
+      const side = await server.next();
+      await untilAsked(side);
+      side.write(answer('503 No', LOADING, 'Content-Type: application/json'));
+      expect(await sent).toMatchObject({ kind: 'loading' });
+      replica.noteLoading();
+      expect(replica.isFailing).toBe(isFailing);
+    }
+  });
+
   test('of which the model loads awaits nothing more of a long answer', async () => {
     const { replica, server, pools } = await startReplica();
     pools.registry.find('a')?.learn({ models: ['m'], engine: 'llamacpp' });

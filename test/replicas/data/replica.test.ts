@@ -106,7 +106,7 @@ describe('a replica', () => {
     const { replica, shared } = createReplica();
     replica.begin();
     replica.handOver();
-    expect(shared.inflightOf(replica.slot)).toBe(1);
+    expect([shared.inflightOf(replica.slot), shared.handedOverOf(replica.slot)]).toEqual([1, 1]);
     replica.finish();
     expect(shared.inflightOfWorker(0, replica.slot)).toBe(0);
   });
