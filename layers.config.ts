@@ -15,40 +15,43 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 /** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
 #cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
-#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #config #config/secrets #fleet #otel #otel/base #otel/export #otel/metrics #otel/queue #otel/record #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
+#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #config #config/secrets #fleet #otel #otel/base #otel/collector #otel/export #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
 #background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
-#otel             #otel/base #otel/disk #otel/export #otel/ledger #otel/metrics #otel/queue #otel/record #otel/resource #otel/span @opentelemetry/ node:
-#admin            #base #base/embedded #config/secrets #config/values #otel/base #otel/queue #otel/record #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
-#proxy            #access/jwt #access/limits #base/embedded #config #json #json/bytes #otel/base #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
-#rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/base #state-dir #verdict zod node:
+#otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
+#admin            #base #base/embedded #config/secrets #config/values #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
+#proxy            #access/jwt #access/limits #base/embedded #config #json #json/bytes #otel/base #otel/files #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
+#rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #state-dir #verdict zod node:
 #fleet            #access/limits #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
-#otel/metrics     #otel/base #otel/encoding #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
-#otel/span        #otel/base #otel/export #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
+#otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record/registry @opentelemetry/ node:
+#otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #replicas/control #base #base/parsed #config #otel/base #replicas #replicas/drain-state #replicas/shared #replicas/terms #state-dir #verdict undici node:
-#otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/record #otel/record/registry
-#records          #otel/disk #otel/encoding #otel/ledger #otel/record #otel/record/registry node:
+#otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/record/registry
+#records          #otel/disk #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry node:
 #replicas         #replicas/routing #replicas/shared #replicas/terms #wire undici node:
-#otel/ledger      #otel/base #otel/disk #otel/record #otel/record/registry
+#otel/ledger      #otel/base #otel/disk #otel/otlp #otel/record/registry
 #replicas/shared  #replicas/terms #shared-memory node:
-#otel/disk        #otel/base #otel/export #otel/record node:
+#otel/disk        #otel/base #otel/export #otel/files #otel/otlp node:
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
 #cli/admin-client #base #base/parsed #cli/command #cli/terminal #config/secrets #config/values undici node:
 #cli/terminal     #cli/command #otel/base node:
 #replicas/terms   #config
-#otel/export      #otel/base #otel/encoding #otel/record @opentelemetry/ node:
-#otel/resource    #otel/base @opentelemetry/ node:
-#state-dir        #otel/base node:
-#otel/record      #otel/encoding #otel/record/registry @opentelemetry/ node:
+#otel/export      #otel/base #otel/collector #otel/encoding #otel/otlp #otel/otlp-json @opentelemetry/ node:
+#otel/collector   #otel/base @opentelemetry/ node:
+#otel/resource    #otel/base #otel/files @opentelemetry/ node:
+#state-dir        #otel/files node:
+#otel/otlp        #otel/encoding #otel/otlp-json #otel/record #otel/record/registry @opentelemetry/ node:
+#otel/record      #otel/outcome #otel/record/registry @opentelemetry/ node:
+#otel/outcome     #otel/record/registry
 #otel/encoding    @opentelemetry/
 #json             #json/bytes
 #access/certificates #base #config #wire node:
-#access/clients   #access/limits #base #config #otel/base node:
+#access/clients   #access/limits #base #config #otel/files node:
 #access/jwt       #base #base/parsed #config #otel/base jose node:
 #access/limits    #base #config #shared-memory node:
 #cli/command      #config #config/secrets
 #config           #base #config/secrets #config/values yaml zod node:
 #config/secrets   #base node:
-#base/embedded,#config/values,#otel/base,#replicas/drain-state,#shared-memory,#simulate,#wire node:
+#base/embedded,#config/values,#otel/base,#otel/files,#replicas/drain-state,#shared-memory,#simulate,#wire node:
 `;
 
 /** The table, read: door → doors and packages. */
@@ -121,6 +124,7 @@ const MAY_TOUCH_PROCESS = [
 ];
 const NO_TOUCH: Side = { path: SOURCE, pathNot: `^(${MAY_TOUCH_PROCESS.map(escaped).join('|')})$` };
 const ONLY_CLI: Side = { pathNot: toPattern('#cli'), dependencyTypesNot: ['core'] };
+const RESOLVE = { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types', 'default'] };
 const PLACED = [MAIN, ...Object.keys(ROOMS).map(insideOf)].join('|');
 
 export default {
@@ -140,9 +144,6 @@ export default {
     doNotFollow: { path: 'node_modules' },
     // Reads imports of types too, which are gone once the types are stripped.
     tsPreCompilationDeps: true,
-    enhancedResolveOptions: {
-      exportsFields: ['exports'],
-      conditionNames: ['import', 'node', 'types', 'default'],
-    },
+    enhancedResolveOptions: RESOLVE,
   },
 } satisfies IConfiguration;

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Resource } from '@opentelemetry/resources';
 import { type Clock, systemClock, type TelemetryLog, waitAtMost } from '#otel/base';
+import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { openFileExporter, openSpool, type RecordFileSettings } from '#otel/disk';
-import {
-  type CollectorHeaders,
-  type ConfiguredCollector,
-  createOtlpExporter,
-  type RecordExporter,
-  readOtlpOptions,
-} from '#otel/export';
+import { createOtlpExporter, type RecordExporter } from '#otel/export';
 import { Ledger, LedgerOutbox, NO_LEDGER, type RecordLedger } from '#otel/ledger';
 import type { ExportState } from '#otel/metrics';
+import { type EncodedResourceSpans, encodeResourceSpans } from '#otel/otlp';
 import {
   allocateSharedQueue,
   DropLog,
@@ -27,7 +23,6 @@ import {
   SharedQueueState,
   SpoolTransfer,
 } from '#otel/queue';
-import { type EncodedResourceSpans, encodeResourceSpans } from '#otel/record';
 import { createResource, loadInstanceId, refuseConfigFile, warnOfVariables } from '#otel/resource';
 import { type AdminAction, startAdminSpans } from '#otel/span';
 

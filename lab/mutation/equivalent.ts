@@ -11,7 +11,7 @@ export interface EquivalentMutants {
 /** Mutants that behave like the original, or differ only in what is no behaviour, such as in time saved. */
 export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.digestSpan',
     why: 'The reader throws nothing else.',
     changes: [
@@ -20,7 +20,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.#copy',
     why: 'Both ways copy the same bytes: which one is faster depends on their number.',
     changes: [
@@ -29,7 +29,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.#copy',
     why: 'The memory is large enough, whenever and by how much more it grows.',
     changes: [
@@ -39,13 +39,13 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.#copy',
     why: 'The byte behind is overwritten by the next ones, or not hashed.',
     changes: [['index < length', 'index <= length']],
   },
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: '',
     why: 'Memory grows where it is too small, and both ways to copy copy the same bytes.',
     changes: [
@@ -56,7 +56,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.#find',
     why: 'A place that is never filled stands for no bytes.',
     changes: [
@@ -65,7 +65,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'otel/record/ledger/canonical-attributes.ts',
+    file: 'otel/otlp/ledger/canonical-attributes.ts',
     where: 'AttributesDigester.#sort',
     why: 'The order before the sort does not matter, and equal attributes have the same bytes.',
     changes: [
@@ -74,7 +74,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'otel/record/ledger/ledger-span.ts',
+    file: 'otel/otlp/ledger/ledger-span.ts',
     where: '',
     why: 'More memory than is used.',
     changes: [

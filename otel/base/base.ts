@@ -1,6 +1,5 @@
 /*
- * The ground floor of the library: the clock, files that are written durably and read with a bound, names to show,
- * errors and log.
+ * The ground floor of the library: the clock, names to show, errors and log.
  *
  * It never knows a record.
  * Each file stands alone.
@@ -8,14 +7,5 @@
 
 export { type Clock, systemClock, waitAtMost } from './clock.ts';
 export { TelemetryError, TelemetrySettingError, toErrorCode } from './errors.ts';
-export {
-  DIRECTORY_MODE,
-  FILE_MODE,
-  isErrno,
-  OddFileError,
-  openRegularFile,
-  readRegularFile,
-} from './regular-file.ts';
 export { toShownName, withoutControls } from './shown-name.ts';
 export type { TelemetryLog } from './telemetry-log.ts';
-export { writeDurably } from './write-durably.ts';

@@ -1,6 +1,6 @@
 import { type Clock, TelemetryError, type TelemetryLog, toErrorCode } from '#otel/base';
 import { convertSpans, type RecordExporter } from '#otel/export';
-import { type EncodedResourceSpans, joinJsonBatch } from '#otel/record';
+import { type EncodedResourceSpans, joinJsonBatch } from '#otel/otlp';
 import { openRecordFiles, type RecordFileSettings } from './record-files.ts';
 
 /**

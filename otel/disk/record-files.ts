@@ -1,13 +1,7 @@
 import { type FileHandle, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  type Clock,
-  DIRECTORY_MODE,
-  FILE_MODE,
-  openRegularFile,
-  type TelemetryLog,
-  toErrorCode,
-} from '#otel/base';
+import { type Clock, type TelemetryLog, toErrorCode } from '#otel/base';
+import { DIRECTORY_MODE, FILE_MODE, openRegularFile } from '#otel/files';
 
 /** Where records are written, and how much is kept. */
 export interface RecordFileSettings {

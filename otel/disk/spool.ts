@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { DIRECTORY_MODE, readRegularFile, type TelemetryLog, toErrorCode, writeDurably } from '#otel/base';
+import { type TelemetryLog, toErrorCode } from '#otel/base';
+import { DIRECTORY_MODE, readRegularFile, writeDurably } from '#otel/files';
 
 /** One file holds what one export carries at the next start. */
 const MAX_RECORDS = 512;

@@ -1,6 +1,7 @@
 import { toShownName } from '#otel/base';
-import { type ProtobufReader, parseJson, readMessage, toTag, WIRE_TYPE } from '#otel/encoding';
-import { CONTENT_TYPES } from './otlp-protocol.ts';
+import { CONTENT_TYPES } from '#otel/collector';
+import { type ProtobufReader, readMessage, toTag, WIRE_TYPE } from '#otel/encoding';
+import { parseJson } from '#otel/otlp-json';
 
 /** The collector's message is logged, but not all of a long one. */
 const MAX_MESSAGE_CHARS = 256;

@@ -1,4 +1,4 @@
-import { toSpanJson } from '#otel/record';
+import { toSpanJson } from '#otel/otlp';
 
 /** Converting a record takes about 9 µs. After so many, the event loop relays what has arrived meanwhile. */
 const RECORDS_PER_TURN = 16;

@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import { waitAtMost } from '#otel/base';
-import type { OtlpOptions } from './otlp-options.ts';
+import type { OtlpOptions } from '#otel/collector';
 
 /** What the SDK's exporters have in common. */
 interface Exporter<Items> {

@@ -1,5 +1,5 @@
 import type { Clock, TelemetryLog } from '#otel/base';
-import { adviseOnCollector, toShownAddress } from './collector-advice.ts';
+import { adviseOnCollector, toShownAddress } from '#otel/collector';
 
 /** A collector that comes and goes is logged at each change, but at most once in this time. */
 const OUTAGE_LOG_MS = 10_000;

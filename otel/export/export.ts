@@ -5,14 +5,10 @@
  * Begin with otlp-exporter.ts.
  */
 
-export { adviseOnCollector, toShownAddress } from './collector-advice.ts';
-export { CollectorHeaders, type HeaderTexts } from './collector-headers.ts';
 export { convertSpans } from './convert-spans.ts';
 export { DeadlineExporter } from './deadline-exporter.ts';
 export { decideExport, type ExportDecision } from './decide-export.ts';
 export { ExportLog } from './export-log.ts';
 export { createOtlpExporter } from './otlp-exporter.ts';
-export { type ConfiguredCollector, type OtlpOptions, readOtlpOptions } from './otlp-options.ts';
-export { CONTENT_TYPES, type OtlpProtocol } from './otlp-protocol.ts';
 export type { ExportBatch, ExportOutcome, RecordExporter } from './record-exporter.ts';
 export { nextDelayMs } from './retry.ts';

@@ -3,11 +3,11 @@ import { request as requestHttps } from 'node:https';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 import { toErrorCode } from '#otel/base';
-import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '#otel/record';
+import type { OtlpOptions } from '#otel/collector';
+import { CONTENT_TYPES } from '#otel/collector';
+import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '#otel/otlp';
 import { toCollectorMessage, toPartialSuccess } from './collector-answer.ts';
 import { convertSpans } from './convert-spans.ts';
-import type { OtlpOptions } from './otlp-options.ts';
-import { CONTENT_TYPES } from './otlp-protocol.ts';
 import type { ExportOutcome, RecordExporter } from './record-exporter.ts';
 import { parseRetryAfterMs } from './retry.ts';
 

@@ -1,4 +1,4 @@
-import type { OtlpOptions } from './otlp-options.ts';
+import type { OtlpOptions } from '#otel/collector';
 
 /** The result of one export call, before anything is decided. */
 export type ExportOutcome =

@@ -1,4 +1,4 @@
-import { DIGEST_BYTES, encodeLedgerSpan, type LedgerSpan } from '#otel/record';
+import { DIGEST_BYTES, encodeLedgerSpan } from '#otel/otlp';
 import { LEDGER, type RequestRecord } from '#otel/record/registry';
 import { SeqRanges } from './seq-ranges.ts';
 
@@ -110,7 +110,7 @@ export class LedgerBook {
   }
 
   /** Closes the page: returns the ledger span that covers what happened since the last one. */
-  toSpan({ isFinal }: { readonly isFinal: boolean }): LedgerSpan {
+  toSpan({ isFinal }: { readonly isFinal: boolean }) {
     const page = this.#page;
     const { dropped, lost, unencodable, rejected } = page.ranges;
     const endMs = this.#epochMs();

@@ -1,5 +1,5 @@
 import type { Clock, TelemetryLog } from '#otel/base';
-import { AttributesDigester, decodeRecord } from '#otel/record';
+import { AttributesDigester, decodeRecord } from '#otel/otlp';
 import type { RequestRecord } from '#otel/record/registry';
 import { LedgerBook, type NotQueued } from './ledger-book.ts';
 

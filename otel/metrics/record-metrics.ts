@@ -1,5 +1,5 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { toErrorType } from '#otel/record';
+import { toErrorType } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { type Interval, SERIES_PER_PIECE } from './metric-data.ts';
 import { addTo, bindAll, createMetrics, type RequestLabels, type RequestSeries } from './record-series.ts';

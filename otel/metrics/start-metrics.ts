@@ -2,8 +2,8 @@ import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { systemClock, type TelemetryLog } from '#otel/base';
-import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/export';
-import { type RequestRecord, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
+import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
+import { type RequestRecord, SCOPE } from '#otel/record/registry';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
@@ -113,7 +113,7 @@ async function startPush(
   return startMetricsPush({
     collector: await readOtlpOptions({ ...push, headers: collectorHeaders }, log, 'metrics'),
     intervalMs: push.intervalMs ?? readIntervalMs(),
-    scope: { name: SCOPE_NAME, version, schemaUrl: SCHEMA_URL },
+    scope: { ...SCOPE, version },
     ...{ collect, resource, clock: systemClock, log },
   });
 }

@@ -1,4 +1,5 @@
-import { decodeRecord, hasFailed, toOutcome } from '#otel/record';
+import { decodeRecord } from '#otel/otlp';
+import { hasFailed, toOutcome } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { EncodedSpanStore, type StoredSpan } from './encoded-span-store.ts';
 import type { EndedRecord } from './record-consumer.ts';

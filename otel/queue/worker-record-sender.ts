@@ -1,4 +1,4 @@
-import { RecordDecoder } from '#otel/record';
+import { RecordDecoder } from '#otel/otlp';
 import type { RequestRecord } from '#otel/record/registry';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
 import type { SharedQueueState } from './shared-queue-state.ts';

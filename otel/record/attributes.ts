@@ -1,5 +1,6 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import { toErrorType } from '#otel/outcome';
 import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { toDecodeSeconds, toPrefillSeconds, toQueueSeconds } from './engine-latency.ts';
 import { readFailedAttempts } from './failed-attempts.ts';
@@ -78,26 +79,4 @@ const DOUBLE_PREFIXES = Object.values(RECORD_FIELDS).flatMap(({ name, type }) =>
 /** Whether the attribute's numbers are doubles, even integral ones. The SDK cannot tell 85 from 85.0. */
 export function isDoubleName(name: string): boolean {
   return DOUBLE_NAMES.has(name) || DOUBLE_PREFIXES.some((prefix) => name.startsWith(prefix));
-}
-
-/**
- * Returns the `error.type` of a failed request, otherwise undefined. A request has failed if its status is 5xx, if an
- * error occurred in the middle of the response, or if the response was truncated. The type is the gateway's code or
- * the replica's status. A 4xx is not an error on a SERVER span (semantic conventions, HTTP spans, "Status").
- */
-export function toErrorType(record: Readonly<RequestRecord>): string | undefined {
-  const isServerError = record.status >= 500;
-  const isMidResponseError = record.status < 400 && record.error_type !== undefined;
-  if (!isServerError && !isMidResponseError && record.truncated !== true) return undefined;
-  return record.error_type ?? (isServerError ? String(record.status) : '_OTHER');
-}
-
-/**
- * Returns the `error.type` of a request that failed from the caller's point of view, otherwise undefined. That includes
- * each 4xx (semantic conventions, HTTP spans, "Status"), and not a client that left ("intentional cancellation").
- */
-export function toFailureType(record: Readonly<RequestRecord>): string | undefined {
-  if (record.status === 499 || record.error_type === 'client_closed') return undefined;
-  const { error_type, status } = record;
-  return toErrorType(record) ?? error_type ?? (status >= 400 ? String(status) : undefined);
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isErrno, readRegularFile, type TelemetryLog, toErrorCode, writeDurably } from '#otel/base';
+import { type TelemetryLog, toErrorCode } from '#otel/base';
+import { isErrno, readRegularFile, writeDurably } from '#otel/files';
 
 /** Room for the id and white space that an editor added. */
 const MAX_FILE_BYTES = 256;

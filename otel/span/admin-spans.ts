@@ -11,8 +11,9 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { type Clock, waitAtMost } from '#otel/base';
-import { DeadlineExporter, type OtlpOptions } from '#otel/export';
-import { ADMIN_ACTION, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
+import type { OtlpOptions } from '#otel/collector';
+import { DeadlineExporter } from '#otel/export';
+import { ADMIN_ACTION, SCOPE } from '#otel/record/registry';
 import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
 import { KnownIds, RandomIds } from './trace-ids.ts';
 
@@ -103,7 +104,7 @@ export function startAdminSpans(
   const createTracer = (idGenerator: IdGenerator) => {
     const sampler = new AlwaysOnSampler();
     const provider = new TracerProvider({ resource, idGenerator, sampler, spanProcessors: [processor] });
-    return provider.getTracer(SCOPE_NAME, version, { schemaUrl: SCHEMA_URL });
+    return provider.getTracer(SCOPE.name, version, SCOPE);
   };
   const tracer = createTracer(new RandomIds());
   return {

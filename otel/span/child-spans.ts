@@ -7,7 +7,8 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { type GenAiNames, toFailureType, toOperationAttributes } from '#otel/record';
+import { toFailureType } from '#otel/outcome';
+import { type GenAiNames, toOperationAttributes } from '#otel/record';
 import { OPERATIONS, type RequestRecord, SEMCONV } from '#otel/record/registry';
 import type { TraceContextFields } from './incoming-context.ts';
 

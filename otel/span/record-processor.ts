@@ -1,8 +1,9 @@
 import { SpanKind } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
 import type { TelemetryLog } from '#otel/base';
+import { SpanEncoder } from '#otel/otlp';
 import type { RecordConsumer } from '#otel/queue';
-import { SpanEncoder, toRecord } from '#otel/record';
+import { toRecord } from '#otel/record';
 
 /**
  * Takes the spans of requests from the SDK. It encodes each at once, so that no batch stalls the event loop, and gives

@@ -10,13 +10,8 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace';
-import {
-  addFailedAttempts,
-  type GenAiNames,
-  type HttpFacts,
-  toErrorType,
-  toRequestAttributes,
-} from '#otel/record';
+import { toErrorType } from '#otel/outcome';
+import { addFailedAttempts, type GenAiNames, type HttpFacts, toRequestAttributes } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import {
   type AttemptSpan,

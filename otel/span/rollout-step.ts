@@ -11,7 +11,7 @@ import {
 import { ROLLOUT_STEP } from '#otel/record/registry';
 
 /** The names of the spans of a rollout: of the whole, of one replica, and of its steps. */
-export const ROLLOUT_STEPS = [
+const STEPS = [
   'rollout',
   'replica',
   'rollout_drain',
@@ -23,10 +23,10 @@ export const ROLLOUT_STEPS = [
 ] as const;
 
 /** How a step ended. */
-export const ROLLOUT_OUTCOMES = ['ok', 'good', 'bad', 'undecided', 'failed', 'interrupted'] as const;
+const OUTCOMES = ['ok', 'good', 'bad', 'undecided', 'failed', 'interrupted'] as const;
 
 /** The figures of a comparison, by the name that the admin API has for them. */
-export const ROLLOUT_FIGURES = {
+const FIGURES = {
   requests: { attribute: ROLLOUT_STEP.requests, meaning: 'Requests of the replica that were compared.' },
   peer_requests: { attribute: ROLLOUT_STEP.peerRequests, meaning: 'Requests of its peers.' },
   first_token_ratio: {
@@ -53,6 +53,9 @@ export const ROLLOUT_FIGURES = {
   },
 } as const;
 
+/** What the span of a step of a rollout can say, for who takes it in. */
+export const ROLLOUT = { steps: STEPS, outcomes: OUTCOMES, figures: FIGURES };
+
 /** One step of a rollout, which ends now. The caller has made its ids. */
 export interface RolloutStepAction {
   readonly action: 'rollout_step';
@@ -60,13 +63,13 @@ export interface RolloutStepAction {
   readonly spanId: string;
   /** Null: it is the root. */
   readonly parentSpanId: string | null;
-  readonly step: (typeof ROLLOUT_STEPS)[number];
+  readonly step: (typeof STEPS)[number];
   readonly startEpochMs: number;
-  readonly outcome: (typeof ROLLOUT_OUTCOMES)[number];
+  readonly outcome: (typeof OUTCOMES)[number];
   readonly replica: string | null;
   /** One line for people. */
   readonly sentence: string | null;
-  readonly figures: Readonly<Partial<Record<keyof typeof ROLLOUT_FIGURES, number>>>;
+  readonly figures: Readonly<Partial<Record<keyof typeof FIGURES, number>>>;
   /** The name of the token that asked for it. */
   readonly tokenName: string | null;
 }
@@ -93,8 +96,8 @@ function toAttributes({ replica, outcome, sentence, tokenName, figures }: Rollou
     ...(sentence === null ? {} : { [ROLLOUT_STEP.sentence]: sentence }),
     ...(tokenName === null ? {} : { [ROLLOUT_STEP.tokenName]: tokenName }),
   };
-  for (const [name, { attribute }] of Object.entries(ROLLOUT_FIGURES)) {
-    const value = figures[name as keyof typeof ROLLOUT_FIGURES];
+  for (const [name, { attribute }] of Object.entries(FIGURES)) {
+    const value = figures[name as keyof typeof FIGURES];
     if (value !== undefined) attributes[attribute] = value;
   }
   return attributes;

@@ -10,4 +10,4 @@ export type { AttemptSpan } from './child-spans.ts';
 export type { IncomingContext, TraceContextFields } from './incoming-context.ts';
 export { createRecorder, type Recorder, type RecorderSettings } from './recorder.ts';
 export type { ParkedSpan, RequestSpan } from './request-span.ts';
-export { ROLLOUT_FIGURES, ROLLOUT_OUTCOMES, ROLLOUT_STEPS } from './rollout-step.ts';
+export { ROLLOUT } from './rollout-step.ts';

@@ -6,7 +6,7 @@ import {
   type SpanProcessor,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import { SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
+import { SCOPE } from '#otel/record/registry';
 
 /**
  * Limits above everything a record can hold. They are passed explicitly, because OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and
@@ -34,5 +34,5 @@ export function createTracer(spanProcessor: SpanProcessor, idGenerator: IdGenera
     spanLimits: SPAN_LIMITS,
     spanProcessors: [spanProcessor],
   });
-  return provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+  return provider.getTracer(SCOPE.name, undefined, SCOPE);
 }

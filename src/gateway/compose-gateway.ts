@@ -7,7 +7,7 @@ import { FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
 import { createInTurn, orStartError } from '#base';
 import { readVersion } from '#base/embedded';
 import type { Config } from '#config';
-import { CollectorHeaders, toShownAddress } from '#otel/export';
+import { CollectorHeaders, toShownAddress } from '#otel/collector';
 import {
   createReplicaControl,
   createResolver,

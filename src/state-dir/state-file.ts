@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isErrno, OddFileError, readRegularFile, writeDurably } from '#otel/base';
+import { isErrno, OddFileError, readRegularFile, writeDurably } from '#otel/files';
 
 /** The log of damaged files. A pino logger fits. */
 export interface DamageLog {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { isErrno } from '#otel/base';
+import { isErrno } from '#otel/files';
 import { isTouched, keepOwner, readOwner, type StateOwner } from './state-owner.ts';
 
 const LOCK_NAME = /^lock\.[0-9a-f-]{36}$/;

@@ -1,7 +1,7 @@
 import { lstat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FILE_MODE, readRegularFile } from '#otel/base';
+import { FILE_MODE, readRegularFile } from '#otel/files';
 
 const FILE_NAME = 'owner.json';
 const MAX_BYTES = 4_096;

@@ -1,4 +1,4 @@
-import { toSpanJson } from '#otel/record';
+import { toSpanJson } from '#otel/otlp';
 import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import { isDoubleName } from '../../otel/record/attributes.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
+import { SpanEncoder, toSpanJson } from '#otel/otlp';
 import { ExportCounters } from '#otel/queue';
-import { SpanEncoder, toSpanJson } from '#otel/record';
-import { RECORD_FIELDS, SCHEMA_URL, SCOPE_NAME, SEMCONV } from '#otel/record/registry';
+import { RECORD_FIELDS, SCOPE, SEMCONV } from '#otel/record/registry';
 import { FULL_RECORD } from '#testkit/records/records.ts';
 import { ExportMetrics } from '../../otel/metrics/export-metrics.ts';
 import { METRICS } from '../../otel/metrics/metric-names.ts';
@@ -86,7 +86,7 @@ function encodeEverything(depth: SpanDepth, names: GenAiNames = 'pinned') {
     forceFlush: () => Promise.resolve(),
     shutdown: () => Promise.resolve(),
   };
-  const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE_NAME);
+  const tracer = new TracerProvider({ spanProcessors: [spanProcessor] }).getTracer(SCOPE.name);
   const start = { method: 'POST', route: '/v1/chat/completions' } as const;
   const span = createRequestSpans(tracer, { depth, genAi: names, number: () => undefined })(start);
   span.startOperation();
@@ -216,5 +216,5 @@ test('no name of the gateway is in a namespace of OpenTelemetry', () => {
 });
 
 test('the schema URL names the version that defines all conventional names', () => {
-  expect(SCHEMA_URL).toBe('https://opentelemetry.io/schemas/1.41.0');
+  expect(SCOPE.schemaUrl).toBe('https://opentelemetry.io/schemas/1.41.0');
 });

@@ -7,8 +7,8 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/proxy/response/events/event-pattern.ts#MAX_PATTERN_BYTES',
     'otel/metrics/record-metrics.ts#MAX_CACHED_SERIES',
     'otel/queue/encoded-span-store.ts#MAX_SPARE_BLOCKS',
-    'otel/record/encode-span.ts#MAX_MEMORY_BYTES',
-    'otel/record/span-attributes-writer.ts#MAX_NAMES',
+    'otel/otlp/encode-span.ts#MAX_MEMORY_BYTES',
+    'otel/otlp/span-attributes-writer.ts#MAX_NAMES',
   ],
   'How much is done at once: the rest follows.': [
     'src/proxy/record/pending-records.ts#MAX_GATHERED',
@@ -67,8 +67,8 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/encoding/protobuf-reader.ts#MAX_EXACT_BYTES',
     'otel/encoding/protobuf-writer.ts#MAX_UNIT_BYTES',
     'otel/encoding/protobuf-writer.ts#MAX_VARINT_BYTES',
-    'otel/record/protobuf/attributes-to-json.ts#MAX_DEPTH',
-    'otel/record/ledger/json-attributes.ts#MAX_DEPTH',
+    'otel/otlp/protobuf/attributes-to-json.ts#MAX_DEPTH',
+    'otel/otlp/ledger/json-attributes.ts#MAX_DEPTH',
   ],
   'What no sound program sends so much of: what is past it is not kept, and nothing else changes.': [
     'src/json/token-reader.ts#MAX_KEY_BYTES',

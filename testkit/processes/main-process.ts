@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { decodeRecord } from '#otel/record';
+import { decodeRecord } from '#otel/otlp';
 import { EventLog } from '../event-log.ts';
 import { type FakeReplica, startFakeReplica } from '../fake-replica.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';

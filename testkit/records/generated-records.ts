@@ -1,7 +1,8 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { Ledger } from '#otel/ledger';
-import { encodeResourceSpans, SpanEncoder, toRequestAttributes, toSpanJson } from '#otel/record';
+import { encodeResourceSpans, SpanEncoder, toSpanJson } from '#otel/otlp';
+import { toRequestAttributes } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import { createQuietLog } from '../otel/quiet-log.ts';
 import { VirtualClock } from '../otel/virtual-clock.ts';

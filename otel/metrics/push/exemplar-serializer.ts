@@ -6,8 +6,8 @@ import {
 } from '@opentelemetry/otlp-transformer';
 import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { DataPointType } from '@opentelemetry/sdk-metrics';
+import type { OtlpProtocol } from '#otel/collector';
 import { ProtobufReader, ProtobufWriter, toTag, WIRE_TYPE } from '#otel/encoding';
-import type { OtlpProtocol } from '#otel/export';
 import type { Distribution, Exemplar } from '../metric-data.ts';
 
 /** How a call with metrics is written, and its answer read. */

@@ -9,13 +9,8 @@ import { MetricsExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import { type Clock, type TelemetryLog, toErrorCode, waitAtMost } from '#otel/base';
-import {
-  adviseOnCollector,
-  CONTENT_TYPES,
-  DeadlineExporter,
-  type OtlpOptions,
-  toShownAddress,
-} from '#otel/export';
+import { adviseOnCollector, CONTENT_TYPES, type OtlpOptions, toShownAddress } from '#otel/collector';
+import { DeadlineExporter } from '#otel/export';
 import { createMetricsSerializer, type MetricsSerializer } from './exemplar-serializer.ts';
 import { Differences, readTemporality } from './temporality.ts';
 

@@ -13,8 +13,7 @@ export {
   LEDGER,
   RECORD_FIELDS,
   ROLLOUT_STEP,
-  SCHEMA_URL,
-  SCOPE_NAME,
+  SCOPE,
   SEMCONV,
 } from './attribute-names.ts';
 export type { FailedAttempt } from './failed-attempt.ts';

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { limitsOf, MAX_LIMITED_CLIENTS } from '#access/limits';
 import { UnusableSettingError } from '#base';
 import { type Config, ConfigError, parseClientsFile } from '#config';
-import { OddFileError, readRegularFile } from '#otel/base';
+import { OddFileError, readRegularFile } from '#otel/files';
 
 /** Half a million clients. While it is read, it takes a few times this much memory. */
 const MAX_FILE_BYTES = 64 * 1024 ** 2;

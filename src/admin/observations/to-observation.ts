@@ -1,4 +1,4 @@
-import { toOutcome } from '#otel/record';
+import { toOutcome } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Observation } from '#verdict';
 

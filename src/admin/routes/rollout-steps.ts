@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { withoutControls } from '#otel/base';
-import { ROLLOUT_FIGURES, ROLLOUT_OUTCOMES, ROLLOUT_STEPS } from '#otel/span';
+import { ROLLOUT } from '#otel/span';
 import { defineRoute, json } from '../route.ts';
 
 const MAX_TEXT_CHARS = 512;
@@ -36,19 +36,19 @@ export const recordRolloutStep = defineRoute({
     trace_id: id(32).describe('The trace of the rollout.'),
     span_id: id(16).describe('The id of the span.'),
     parent_span_id: id(16).optional().describe('The id of its parent; without it, it is the root.'),
-    step: z.enum(ROLLOUT_STEPS).describe('The name of the span.'),
+    step: z.enum(ROLLOUT.steps).describe('The name of the span.'),
     start_ms: z
       .string()
       .regex(/^\d{1,15}$/, 'milliseconds since 1970')
       .transform(Number)
       .describe('When the step began: milliseconds since 1970.'),
     outcome: z
-      .enum(ROLLOUT_OUTCOMES)
+      .enum(ROLLOUT.outcomes)
       .describe('How it ended. All but `ok` and `good` make the status Error.'),
     replica: text().optional().describe('The replica that it was about.'),
     sentence: text().optional().describe('What happened, in words.'),
     ...Object.fromEntries(
-      Object.entries(ROLLOUT_FIGURES).map(([name, { meaning }]) => [
+      Object.entries(ROLLOUT.figures).map(([name, { meaning }]) => [
         name,
         number().optional().describe(meaning),
       ]),
@@ -61,7 +61,7 @@ export const recordRolloutStep = defineRoute({
   handle({ query, caller }, { onAction }) {
     const { trace_id, span_id, parent_span_id, step, start_ms, outcome, replica, sentence } = query;
     const given: Readonly<Record<string, unknown>> = query;
-    const figures = Object.keys(ROLLOUT_FIGURES).flatMap((name) => {
+    const figures = Object.keys(ROLLOUT.figures).flatMap((name) => {
       const value = given[name];
       return typeof value === 'number' ? [[name, value] as const] : [];
     });

@@ -1,13 +1,8 @@
 import type { Config } from '#config';
 import { openExporter } from '#otel';
-import {
-  adviseOnCollector,
-  CollectorHeaders,
-  type ExportOutcome,
-  type HeaderTexts,
-  toShownAddress,
-} from '#otel/export';
-import { encodeResourceSpans } from '#otel/record';
+import { adviseOnCollector, CollectorHeaders, type HeaderTexts, toShownAddress } from '#otel/collector';
+import type { ExportOutcome } from '#otel/export';
+import { encodeResourceSpans } from '#otel/otlp';
 import { createResource } from '#otel/resource';
 import { toTelemetrySettings } from '../serving/settings.ts';
 import { type ConnectionCheck, runCheck } from './connection-check.ts';

@@ -1,5 +1,5 @@
 import type { Config, SecuredReplica } from '#config';
-import type { HeaderTexts } from '#otel/export';
+import type { HeaderTexts } from '#otel/collector';
 import { checkReplicas } from '#replicas/control';
 import { checkCollector } from './check-collector.ts';
 import { checkJwks } from './check-jwks.ts';

@@ -5,7 +5,7 @@ import { type FailedTokens, ObservationRing, type RunningFigures, startLiveFigur
 import { orStartError } from '#base';
 import { startTelemetry, type Telemetry } from '#otel';
 import { toShownName } from '#otel/base';
-import type { CollectorHeaders } from '#otel/export';
+import type { CollectorHeaders } from '#otel/collector';
 import { type Metrics, type ModelState, type ReplicaState, startMetrics } from '#otel/metrics';
 import { RecentRecords } from '#otel/queue';
 import { type BackgroundResponse, createViaName, loadSalt } from '#proxy';

@@ -1,6 +1,6 @@
 import { toObservation } from '#admin';
+import { toOutcome } from '#otel/outcome';
 import type { EndedRecord } from '#otel/queue';
-import { toOutcome } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import { REPLICA_FAULTS } from '#proxy';
 import type { ReplicaControl } from '#replicas/control';

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { link, mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno, readRegularFile } from '#otel/base';
+import { isErrno, readRegularFile } from '#otel/files';
 
 const SALT_BYTES = 32;
 /** Room for the salt and white space that an editor added. */

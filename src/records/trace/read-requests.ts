@@ -1,4 +1,4 @@
-import { decodeRecords } from '#otel/record';
+import { decodeRecords } from '#otel/otlp';
 import { readLines } from '../file-lines.ts';
 import { type TracedRequest, toTracedRequest } from './traced-request.ts';
 

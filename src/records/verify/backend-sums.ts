@@ -1,4 +1,4 @@
-import { isJsonObject } from '#otel/encoding';
+import { isJsonObject } from '#otel/otlp-json';
 import type { LedgerEntry, TokenSums } from './exported-span.ts';
 import { sumTokens } from './instance-check.ts';
 

@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject, listOf, parseJson, readJsonInt } from '#otel/encoding';
-import { AttributesDigester } from '#otel/record';
+import { AttributesDigester } from '#otel/otlp';
+import { isJsonObject, type JsonObject, listOf, parseJson, readJsonInt } from '#otel/otlp-json';
 import { LEDGER, RECORD_FIELDS } from '#otel/record/registry';
 
 /** Sums of tokens. */

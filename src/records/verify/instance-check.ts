@@ -1,5 +1,5 @@
 import { NO_PREVIOUS } from '#otel/ledger';
-import { DIGEST_BYTES } from '#otel/record';
+import { DIGEST_BYTES } from '#otel/otlp';
 import type {
   Declared,
   ExportedLedger,

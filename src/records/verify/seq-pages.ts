@@ -1,4 +1,4 @@
-import { DIGEST_BYTES } from '#otel/record';
+import { DIGEST_BYTES } from '#otel/otlp';
 
 /** How many numbers one page holds. */
 const PAGE_SEQS = 1024;

@@ -1,5 +1,5 @@
 import { readSpoolLine } from '#otel/disk';
-import { toSpanJson } from '#otel/record';
+import { toSpanJson } from '#otel/otlp';
 import { type ExportedSpan, SpanReader } from './exported-span.ts';
 import { InstanceCheck } from './instance-check.ts';
 import { createPageAllowance } from './seq-pages.ts';

@@ -6,7 +6,7 @@ import { parseJson } from '#base/parsed';
 import { COMMANDS } from '#cli/arguments';
 import { UsageError } from '#cli/command';
 import type { Environment } from '#config/secrets';
-import { isErrno, readRegularFile, writeDurably } from '#otel/base';
+import { isErrno, readRegularFile, writeDurably } from '#otel/files';
 
 /**
  * How far a replica is. `restarted`: the command has ended, or the person or the engine has said so. `undrained`: it

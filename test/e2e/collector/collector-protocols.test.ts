@@ -1,7 +1,8 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { expect, test } from 'vitest';
-import { createOtlpExporter, readOtlpOptions } from '#otel/export';
-import { encodeResourceSpans } from '#otel/record';
+import { readOtlpOptions } from '#otel/collector';
+import { createOtlpExporter } from '#otel/export';
+import { encodeResourceSpans } from '#otel/otlp';
 import type { CollectedSpan } from '#testkit/fake-collector.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { requireCollector, startRealCollector, WITH_COLLECTOR } from '#testkit/servers/real-collector.ts';

@@ -5,7 +5,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TelemetryError } from '#otel/base';
 import type { RecordExporter } from '#otel/export';
-import { encodeResourceSpans } from '#otel/record';
+import { encodeResourceSpans } from '#otel/otlp';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
 import { openFileExporter } from '../../../otel/disk/file-exporter.ts';

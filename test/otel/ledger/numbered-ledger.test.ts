@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AttributesDigester, toSpanJson } from '#otel/record';
+import { AttributesDigester, toSpanJson } from '#otel/otlp';
 import { LEDGER } from '#otel/record/registry';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { NO_LEDGER } from '#otel/ledger';
-import { decodeRecord } from '#otel/record';
+import { decodeRecord } from '#otel/otlp';
 import type { RequestRecord } from '#otel/record/registry';
 import { EventLog } from '#testkit/event-log.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';

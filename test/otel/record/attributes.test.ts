@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
-import { isDoubleName, toErrorType } from '../../../otel/record/attributes.ts';
+import { toErrorType } from '../../../otel/outcome/outcome.ts';
+import { isDoubleName } from '../../../otel/record/attributes.ts';
 
 const HTTP = { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 } as const;
 

@@ -1,7 +1,7 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { toSpanJson } from '#otel/otlp';
 import type { EndedRecord } from '#otel/queue';
-import { toSpanJson } from '#otel/record';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerJson,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NO_PREVIOUS } from '#otel/ledger';
-import { DIGEST_BYTES } from '#otel/record';
+import { DIGEST_BYTES } from '#otel/otlp';
 import type { ExportedLedger } from '../../../src/records/verify/exported-span.ts';
 import { InstanceCheck } from '../../../src/records/verify/instance-check.ts';
 import { createPageAllowance } from '../../../src/records/verify/seq-pages.ts';

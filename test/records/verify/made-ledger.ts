@@ -1,5 +1,5 @@
 import { NO_PREVIOUS } from '#otel/ledger';
-import { AttributesDigester, DIGEST_BYTES, encodeLedgerSpan, toSpanJson } from '#otel/record';
+import { AttributesDigester, DIGEST_BYTES, encodeLedgerSpan, toSpanJson } from '#otel/otlp';
 import { LEDGER } from '#otel/record/registry';
 
 /** The record with a number, as a span in OTLP JSON, with nothing else in it. */

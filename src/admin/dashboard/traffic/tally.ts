@@ -1,4 +1,4 @@
-import type { RequestOutcome } from '#otel/record';
+import type { RequestOutcome } from '#otel/outcome';
 import { DurationHistogram } from './duration-histogram.ts';
 
 /** What a tally counts of one request. */

@@ -1,4 +1,4 @@
-import { type RequestOutcome, toOutcome } from '#otel/record';
+import { type RequestOutcome, toOutcome } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { toBucket } from './duration-histogram.ts';
 import { type CountedReason, FailureReasons } from './failure-reasons.ts';

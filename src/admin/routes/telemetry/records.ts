@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasFailed } from '#otel/record';
+import { hasFailed } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { defineRoute, json } from '../../route.ts';
 import { afterParam, shownRecordSchema, toRecordJson } from '../../shown-record.ts';

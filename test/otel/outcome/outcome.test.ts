@@ -4,7 +4,7 @@ import {
   type OutcomeFacts,
   type RequestOutcome,
   toOutcome,
-} from '../../../otel/record/request-outcome.ts';
+} from '../../../otel/outcome/outcome.ts';
 
 test.each<[string, OutcomeFacts, RequestOutcome]>([
   ['a complete 2xx response', { status: 200 }, 'success'],

@@ -5,14 +5,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
-import { decodeRecords } from '../../../../otel/record/decode/decode-file-line.ts';
-import { decodeRecord, RecordDecoder } from '../../../../otel/record/decode/record-decoder.ts';
-import { SpanEncoder } from '../../../../otel/record/encode-span.ts';
-import { toSpanJson } from '../../../../otel/record/protobuf/span-to-json.ts';
-import { encodeResourceSpans, joinJsonBatch } from '../../../../otel/record/resource-spans.ts';
+import { decodeRecords } from '../../../../otel/otlp/decode/decode-file-line.ts';
+import { decodeRecord, RecordDecoder } from '../../../../otel/otlp/decode/record-decoder.ts';
+import { SpanEncoder } from '../../../../otel/otlp/encode-span.ts';
+import { toSpanJson } from '../../../../otel/otlp/protobuf/span-to-json.ts';
+import { encodeResourceSpans, joinJsonBatch } from '../../../../otel/otlp/resource-spans.ts';
 import { endAttemptSpan, startAttemptSpan } from '../../../../otel/span/child-spans.ts';
 import { encodeFields, encodeRecord } from '../../encoded-spans.ts';
-import { anyRecord } from '../any-record.ts';
+import { anyRecord } from '../../record/any-record.ts';
 
 /** Ends a span with these attributes, as the processor gets it; with `attempts` of them, which are returned too. */
 function endSpans(attributes: Attributes, attempts = 0): readonly [ReadableSpan, ...ReadableSpan[]] {

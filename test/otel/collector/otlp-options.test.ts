@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createAuthority, type TestAuthority } from '#testkit/certificates.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
-import { type ConfiguredCollector, readOtlpOptions } from '../../../otel/export/otlp-options.ts';
+import { type ConfiguredCollector, readOtlpOptions } from '../../../otel/collector/otlp-options.ts';
 
 let directory: string;
 let authority: TestAuthority;

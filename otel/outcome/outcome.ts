@@ -1,3 +1,9 @@
+/*
+ * How a request ended, as its record tells it: success, error, client error, canceled, and the `error.type` of each.
+ *
+ * It never knows a span.
+ */
+
 import type { RequestRecord } from '#otel/record/registry';
 
 /**
@@ -27,4 +33,26 @@ export function toOutcome({ status, error_type, truncated }: OutcomeFacts): Requ
 export function hasFailed(facts: OutcomeFacts): boolean {
   const outcome = toOutcome(facts);
   return outcome === 'error' || outcome === 'client_error';
+}
+
+/**
+ * Returns the `error.type` of a failed request, otherwise undefined. A request has failed if its status is 5xx, if an
+ * error occurred in the middle of the response, or if the response was truncated. The type is the gateway's code or
+ * the replica's status. A 4xx is not an error on a SERVER span (semantic conventions, HTTP spans, "Status").
+ */
+export function toErrorType(record: Readonly<RequestRecord>): string | undefined {
+  const isServerError = record.status >= 500;
+  const isMidResponseError = record.status < 400 && record.error_type !== undefined;
+  if (!isServerError && !isMidResponseError && record.truncated !== true) return undefined;
+  return record.error_type ?? (isServerError ? String(record.status) : '_OTHER');
+}
+
+/**
+ * Returns the `error.type` of a request that failed from the caller's point of view, otherwise undefined. That includes
+ * each 4xx (semantic conventions, HTTP spans, "Status"), and not a client that left ("intentional cancellation").
+ */
+export function toFailureType(record: Readonly<RequestRecord>): string | undefined {
+  if (record.status === 499 || record.error_type === 'client_closed') return undefined;
+  const { error_type, status } = record;
+  return toErrorType(record) ?? error_type ?? (status >= 400 ? String(status) : undefined);
 }

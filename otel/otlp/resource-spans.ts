@@ -1,6 +1,6 @@
 import type { Resource } from '@opentelemetry/resources';
 import { MAX_VARINT_BYTES, ProtobufWriter } from '#otel/encoding';
-import { SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
+import { SCOPE as OUR_SCOPE } from '#otel/record/registry';
 import { writeAttributes } from './protobuf/any-value.ts';
 import { toAttributesJson } from './protobuf/attributes-to-json.ts';
 import { RESOURCE, RESOURCE_SPANS, SCOPE, SCOPE_SPANS, SPAN, TRACES_DATA } from './protobuf/otlp-tags.ts';
@@ -32,7 +32,7 @@ export function encodeResourceSpans(resource: Resource, version?: string): Encod
     write((writer) => writeAttributes(writer, SPAN.attributes, attributes)),
   );
   const resourceJson = `{"attributes":${attributesJson},"droppedAttributesCount":0}`;
-  const scopeJson = JSON.stringify({ name: SCOPE_NAME, version });
+  const scopeJson = JSON.stringify({ name: OUR_SCOPE.name, version });
   return {
     protobuf: {
       resource: write((writer) => {
@@ -45,17 +45,17 @@ export function encodeResourceSpans(resource: Resource, version?: string): Encod
       }),
       scope: write((writer) => {
         const begun = writer.begin(SCOPE_SPANS.scope);
-        writer.textField(SCOPE.name, SCOPE_NAME);
+        writer.textField(SCOPE.name, OUR_SCOPE.name);
         if (version !== undefined) writer.textField(SCOPE.version, version);
         writer.end(begun);
       }),
-      schemaUrl: write((writer) => writer.textField(SCOPE_SPANS.schemaUrl, SCHEMA_URL)),
+      schemaUrl: write((writer) => writer.textField(SCOPE_SPANS.schemaUrl, OUR_SCOPE.schemaUrl)),
     },
     json: {
       before: Buffer.from(
         `{"resourceSpans":[{"resource":${resourceJson},"scopeSpans":[{"scope":${scopeJson},"spans":[`,
       ),
-      after: Buffer.from(`],"schemaUrl":${JSON.stringify(SCHEMA_URL)}}]}]}`),
+      after: Buffer.from(`],"schemaUrl":${JSON.stringify(OUR_SCOPE.schemaUrl)}}]}]}`),
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Attributes, HrTime } from '@opentelemetry/api';
-import { isJsonObject, listOf, parseJson, readJsonInt } from '#otel/encoding';
+import { isJsonObject, listOf, parseJson, readJsonInt } from '#otel/otlp-json';
+import { isDoubleName, type RecordSpan, toRecord } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
-import { isDoubleName, type RecordSpan, toRecord } from '../attributes.ts';
 
 /**
  * Decodes the records in one line of a file, in their order. The line is a TracesData message in OTLP JSON, as

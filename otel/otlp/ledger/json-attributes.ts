@@ -1,10 +1,5 @@
-import {
-  isJsonObject,
-  type JsonObject,
-  MAX_VARINT_BYTES,
-  type ProtobufWriter,
-  readJsonInt,
-} from '#otel/encoding';
+import { MAX_VARINT_BYTES, type ProtobufWriter } from '#otel/encoding';
+import { isJsonObject, type JsonObject, readJsonInt } from '#otel/otlp-json';
 import { ANY_VALUE, KEY_VALUE, SPAN } from '../protobuf/otlp-tags.ts';
 
 /** Lists in lists are read to this depth. The gateway writes none. */

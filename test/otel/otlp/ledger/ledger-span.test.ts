@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { encodeLedgerSpan, toSpanJson } from '#otel/record';
+import { encodeLedgerSpan, toSpanJson } from '#otel/otlp';
 import { LEDGER } from '#otel/record/registry';
 
 test('a ledger span is whole however long it is', () => {

@@ -1,6 +1,6 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { MAX_VARINT_BYTES, type ProtobufWriter } from '#otel/encoding';
-import { isDoubleName } from '../attributes.ts';
+import { isDoubleName } from '#otel/record';
 import { ANY_VALUE, KEY_VALUE } from './otlp-tags.ts';
 
 /** Writes attributes as a list of KeyValue. Omits empty and nested values, which the gateway never sets. */

@@ -1,7 +1,7 @@
 import type { Attributes, AttributeValue, HrTime } from '@opentelemetry/api';
 import { type KnownTexts, MalformedProtobufError, ProtobufReader } from '#otel/encoding';
+import { type RecordSpan, toRecord } from '#otel/record';
 import { RECORD_FIELDS, type RequestRecord, SEMCONV } from '#otel/record/registry';
-import { type RecordSpan, toRecord } from '../attributes.ts';
 import { ANY_VALUE, EVENT, KEY_VALUE, SCOPE_SPANS, SPAN } from '../protobuf/otlp-tags.ts';
 
 const NANOS = 1_000_000_000n;

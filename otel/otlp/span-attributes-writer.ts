@@ -1,6 +1,6 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { MAX_UNIT_BYTES, MAX_VARINT_BYTES, ProtobufWriter, sizeOfVarint } from '#otel/encoding';
-import { isDoubleName } from './attributes.ts';
+import { isDoubleName } from '#otel/record';
 import { isWritten, type WrittenValue, writeAnyValue } from './protobuf/any-value.ts';
 import { ANY_VALUE, KEY_VALUE, SPAN } from './protobuf/otlp-tags.ts';
 

@@ -1,3 +1,9 @@
+/*
+ * Values of JSON as OTLP has them.
+ *
+ * It never knows a span, a metric or a record.
+ */
+
 /** An object of parsed JSON. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 

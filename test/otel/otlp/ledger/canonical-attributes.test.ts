@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { AttributesDigester } from '../../../../otel/record/ledger/canonical-attributes.ts';
+import { AttributesDigester } from '../../../../otel/otlp/ledger/canonical-attributes.ts';
 
 const varint = (value: number): readonly number[] =>
   value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >> 7)];

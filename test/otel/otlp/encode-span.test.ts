@@ -10,17 +10,17 @@ import { type ReadableSpan, SimpleSpanProcessor, TracerProvider } from '@opentel
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EndedRecord } from '#otel/queue';
-import { type RequestRecord, SCHEMA_URL, SCOPE_NAME } from '#otel/record/registry';
+import { type RequestRecord, SCOPE } from '#otel/record/registry';
 import { decodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
-import { SpanEncoder } from '../../../otel/record/encode-span.ts';
-import { toSpanJson } from '../../../otel/record/protobuf/span-to-json.ts';
-import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../../otel/record/resource-spans.ts';
+import { SpanEncoder } from '../../../otel/otlp/encode-span.ts';
+import { toSpanJson } from '../../../otel/otlp/protobuf/span-to-json.ts';
+import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../../otel/otlp/resource-spans.ts';
 import { endAttemptSpan, startAttemptSpan } from '../../../otel/span/child-spans.ts';
 import { RecordProcessor } from '../../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../../otel/span/request-span.ts';
 import { RandomIds } from '../../../otel/span/trace-ids.ts';
-import { anyRecord } from './any-record.ts';
+import { anyRecord } from '../record/any-record.ts';
 
 const RESOURCE = resourceFromAttributes({
   'service.name': 'spangate',
@@ -44,7 +44,7 @@ function createTracer() {
     shutdown: () => Promise.resolve(),
   };
   const provider = new TracerProvider({ resource: RESOURCE, spanProcessors: [spanProcessor] });
-  return { tracer: provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL }), ended };
+  return { tracer: provider.getTracer(SCOPE.name, undefined, SCOPE), ended };
 }
 
 /** The spans of records, from the SDK. */
@@ -289,7 +289,7 @@ describe('a stock processor next to ours, with the stock exporter', () => {
       resource: RESOURCE,
       spanProcessors: [new RecordProcessor(consumer, log), new SimpleSpanProcessor({ exporter: stock })],
     });
-    const tracer = provider.getTracer(SCOPE_NAME, undefined, { schemaUrl: SCHEMA_URL });
+    const tracer = provider.getTracer(SCOPE.name, undefined, SCOPE);
     const settings = { depth: 'attempts', genAi: 'pinned', number: () => undefined } as const;
     const startSpan = createRequestSpans(tracer, settings);
     for (const record of [FULL_RECORD, LEAST_RECORD]) {

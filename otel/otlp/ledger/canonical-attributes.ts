@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import { isJsonObject, listOf, MalformedProtobufError, ProtobufReader, ProtobufWriter } from '#otel/encoding';
+import { MalformedProtobufError, ProtobufReader, ProtobufWriter } from '#otel/encoding';
+import { isJsonObject, listOf } from '#otel/otlp-json';
 import { KEY_VALUE, SCOPE_SPANS, SPAN } from '../protobuf/otlp-tags.ts';
 import { writeJsonAttribute } from './json-attributes.ts';
 
