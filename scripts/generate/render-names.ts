@@ -38,8 +38,6 @@ ${attributesOf(registry, GROUP.record).map(renderField).join('')}} as const sati
     readonly type: WireTypeOf<NonNullable<RequestRecord[Field]>>;
     /** Whether every record has it. */
     readonly isRequired: boolean;
-    /** Whether the value differs in nearly every record. */
-    readonly varies: boolean;
   };
 };
 
@@ -71,15 +69,16 @@ ${renderConstants(registry, GROUP.discovery)}} as const;
 `;
 }
 
-function renderField({ name, type, isRequired, varies }: RegistryAttribute): string {
-  const field = toField(name);
+/** The member as the formatter writes it: on a line of its own if it fits. */
+function renderField({ name, type, isRequired }: RegistryAttribute): string {
   const members = [
     `name: '${type === 'doubles' ? `${name}.` : name}'`,
     `type: '${type}'`,
     `isRequired: ${isRequired}`,
-    `varies: ${varies}`,
   ];
-  return `  ${field}: {\n${members.map((member) => `    ${member},\n`).join('')}  },\n`;
+  const line = `  ${toField(name)}: { ${members.join(', ')} },\n`;
+  if (line.length <= MAX_LINE_CHARS + 1) return line;
+  return `  ${toField(name)}: {\n${members.map((member) => `    ${member},\n`).join('')}  },\n`;
 }
 
 /** The TypeScript type of a field by its type in OTLP. */
