@@ -900,12 +900,6 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   },
   {
     file: 'src/wire/unread-bytes.ts',
-    where: 'UnreadBytes.view',
-    why: 'A view of all bytes has the same bytes.',
-    changes: [['this.#memory.length === this.#length', 'false']],
-  },
-  {
-    file: 'src/wire/unread-bytes.ts',
     where: 'UnreadBytes.clear',
     why: 'The next read takes its place: this only frees it sooner.',
     changes: [['this.#memory = NOTHING;', '']],
@@ -1038,15 +1032,6 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [
       ['this.#exchange?.head.expectsContinue', 'this.#exchange.head.expectsContinue'],
       ["'latin1'", "''"],
-    ],
-  },
-  {
-    file: 'src/wire/client/client-connection.ts',
-    where: 'ClientConnection.endResponse',
-    why: 'The exchange ends one turn later, when nothing has been written either.',
-    changes: [
-      ['this.#socket.writableLength === 0', 'false'],
-      ['0', '1'],
     ],
   },
   {
@@ -1456,5 +1441,29 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     where: 'UnrecordedAttempts.acquire',
     why: 'No home is no candidate.',
     changes: [['this.#home === null', 'false']],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#endExchange',
+    why: 'Without an exchange the connection is in no exchange, and closing it again changes nothing.',
+    changes: [
+      ['this.#exchange === null', 'false'],
+      ['return;', ''],
+    ],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#linger',
+    why: 'What comes is not read as a request any more: this only frees memory.',
+    changes: [['this.#input.clear();', '']],
+  },
+  {
+    file: 'src/wire/client/client-connection.ts',
+    where: 'ClientConnection.#sendError',
+    why: 'What comes afterwards is only counted, and the texts are ASCII.',
+    changes: [
+      ['this.#body.stop();', ''],
+      ["'latin1'", "''"],
+    ],
   },
 ];

@@ -25,7 +25,12 @@ async function start(certificate: IssuedCertificate | null = null) {
   const server = new HttpServer(SETTINGS, certificate && toMaterial(certificate), {
     clock: new DeadlineClock(5),
     connections: new SharedLimit(memory, 0),
-    handle: (exchange) => exchange.answer(200, 'text/plain', 'ok'),
+    handle: (exchange) =>
+      exchange.answer(
+        200,
+        'text/plain',
+        exchange.head.target === '/subject' ? `${exchange.clientSubject}` : 'ok',
+      ),
     onTooMany: () => events.push('too many'),
     onHandshakeFailed: (code, address) => events.push(`${code} ${address}`),
     onDefect: (error) => events.push(String(error)),
@@ -171,6 +176,20 @@ test('a handshake counts as a connection, and is told if it fails, but not if th
   server.destroyConnections();
   await handshaking.readToClose();
   await untilHeld(0, heldCount);
+});
+
+test('an exchange knows the certificate of its client, in each of its requests', async () => {
+  await using authority = await createAuthority();
+  const certificate = await authority.issue('server');
+  const { server, url, events } = await start(certificate);
+  server.useTls({ ...toMaterial(certificate), clientCa: authority.ca.cert });
+  const { cert, key } = await authority.issue('client');
+  using client = await RawConnection.open(url, { ca: authority.ca.cert, cert, key });
+  for (let round = 0; round < 2; round++) {
+    client.write('GET /subject HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect((await client.readResponse()).body.toString()).toBe('CN=spangate client');
+  }
+  expect(events.items).toEqual([]);
 });
 
 test('a handshake that is not complete in time fails, by the time-out of when it began', async () => {
