@@ -134,6 +134,7 @@ test('an error is thrown at the first page beyond the allowance, which all insta
   b.see(1, DIGEST);
   a.see(1023, DIGEST);
   expect(() => a.see(1024, DIGEST)).toThrow(TooManyRecordsError);
+  expect(() => a.see(2048, DIGEST)).toThrow(expect.objectContaining({ name: 'TooManyRecordsError' }));
 });
 
 describe('runs of numbers', () => {
