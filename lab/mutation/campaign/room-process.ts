@@ -85,11 +85,14 @@ process.exit(0);
 async function runWhole({ id, tests }: WholeRun): Promise<void> {
   writeFileSync(planPath, JSON.stringify({ ...plan, wholeRun: id }));
   const startMs = performance.now();
+  // On a busy machine, any run may fail once: with a mutant that would be a kill, without one the end of its tests.
+  const hasPassed = (await passes(tests)) || (await passes(tests));
+  const report: Report = { kind: 'whole run', id, ms: performance.now() - startMs, hasPassed };
+  appendFileSync(plan.log, `${JSON.stringify(report)}\n`);
+}
+
+async function passes(tests: readonly string[]): Promise<boolean> {
   const specifications = await vitest.globTestSpecifications([...tests]);
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-  const report: Report = {
-    ...{ kind: 'whole run', id, ms: performance.now() - startMs },
-    hasPassed: unhandledErrors.length === 0 && testModules.every((module) => module.ok()),
-  };
-  appendFileSync(plan.log, `${JSON.stringify(report)}\n`);
+  return unhandledErrors.length === 0 && testModules.every((module) => module.ok());
 }

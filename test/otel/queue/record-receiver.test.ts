@@ -59,10 +59,11 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_0
   /** What the ledger is told of records: their text, or why there is none in the queue. */
   const ledgerLines: string[] = [];
   let queuedCalls = 0;
+  const dropLog = new DropLog(queue, log);
   const receiver = new RecordReceiver({
     ...{ queueState, queue, counters },
     clock: new VirtualClock(),
-    dropLog: new DropLog(queue, log),
+    dropLog,
     onRecord({ record, encodedSpan }) {
       observed.push({ record, text: encodedSpan && textOf(encodedSpan) });
     },
@@ -92,7 +93,7 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_0
     for (const records of workerOf(worker).posted.items.splice(0)) receiver.receive(worker, records);
   };
   return {
-    ...{ receiver, queue, counters, log, observed, begunByEnded, ledgerLines, deliver, workerOf },
+    ...{ receiver, queue, counters, log, dropLog, observed, begunByEnded, ledgerLines, deliver, workerOf },
     queuedCalls: () => queuedCalls,
     /** A request begins in a worker and ends at once. */
     record(worker: number, text: string, record = LEAST_RECORD) {
@@ -123,7 +124,7 @@ function sidesOf({ receiver }: ReturnType<typeof createReceiver>) {
 
 describe('a record of the main thread', () => {
   test('is queued, dropped or rejected, of which the ledger and the observers are told', () => {
-    const { receiver, ledgerLines, observed, queuedCalls, log } = createReceiver({ capacity: 1 });
+    const { receiver, ledgerLines, observed, queuedCalls, log, dropLog } = createReceiver({ capacity: 1 });
     for (const record of [ended('a'), ended('b'), { record: LEAST_RECORD, encodedSpan: null }])
       receiver.consume(record);
     expect(ledgerLines).toEqual(['a', 'dropped', 'unencodable']);
@@ -131,6 +132,8 @@ describe('a record of the main thread', () => {
     expect(queuedCalls()).toBe(1);
     expect(receiver.stats()).toMatchObject({ recorded: 3, queued: 1, dropped: 1, rejected: 1 });
     expect(log.lines.map(({ message }) => message)).toEqual(['queue full: dropping records']);
+    dropLog.end();
+    expect(log.lines[1]).toMatchObject({ fields: { dropped: 1 }, message: 'dropping records is over' });
   });
 });
 
