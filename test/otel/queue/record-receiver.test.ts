@@ -290,6 +290,21 @@ describe('a record of a worker', () => {
     expect(receiver.stats()).toMatchObject({ dropped: 0, queued: 1 });
   });
 
+  test('that cannot be encoded arrives once, in whichever message it is', () => {
+    const { workerOf, flush, observed } = createReceiver();
+    for (const record of [LEAST_RECORD, FULL_RECORD]) {
+      workerOf(0).sender.consume({ record, encodedSpan: null });
+      flush(0);
+    }
+    expect(observed.map(({ record }) => record)).toEqual([LEAST_RECORD, FULL_RECORD]);
+  });
+
+  test('that is none is an error of the worker', () => {
+    expect(() => unpackRecords({ bytes: Uint8Array.of(1, 2), lengths: [2], unencodable: [] })).toThrow(
+      'no record',
+    );
+  });
+
   test('that cannot be encoded is rejected, and observed', () => {
     const { receiver, workerOf, flush, observed } = createReceiver();
     workerOf(0).sender.begin();
