@@ -19,7 +19,7 @@ import {
   type SpanDepth,
 } from './request-span.ts';
 import { RandomIds, toTraceparent } from './trace-ids.ts';
-import { createTracer } from './tracer.ts';
+import { startTracer } from './tracer.ts';
 
 /** `sampled` and `random` (W3C Trace Context level 2). */
 const KNOWN_FLAGS = 3;
@@ -57,10 +57,12 @@ export interface Recorder {
    * continued, else new ids and flags 00.
    */
   createUnrecordedContext(incoming: IncomingContext | undefined): TraceContextFields;
+  /** Shuts down the SDK. */
+  shutdown(): Promise<void>;
 }
 
-/** Creates the recorder of a thread that serves requests. */
-export function createRecorder(
+/** Starts the OpenTelemetry SDK of a thread that serves requests. */
+export function startRecorder(
   { incoming, spans = 'server' }: RecorderSettings,
   { consumer, log }: RecorderCollaborators,
 ): Recorder {
@@ -71,7 +73,8 @@ export function createRecorder(
     genAi: readGenAiNames(),
     number: (record: RequestRecord) => consumer.number(record),
   };
-  const startSpan = createRequestSpans(createTracer(processor, ids), settings);
+  const { tracer, shutdown } = startTracer(processor, ids);
+  const startSpan = createRequestSpans(tracer, settings);
   return {
     startRequestSpan(start) {
       consumer.begin();
@@ -85,6 +88,7 @@ export function createRecorder(
       const own = { traceId: ids.generateTraceId(), spanId: ids.generateSpanId() };
       return { traceparent: toTraceparent(own, '00'), tracestate: undefined };
     },
+    shutdown,
   };
 }
 

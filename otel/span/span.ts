@@ -8,6 +8,6 @@
 export { type AdminAction, startAdminSpans } from './admin-spans.ts';
 export type { AttemptSpan } from './child-spans.ts';
 export type { IncomingContext, TraceContextFields } from './incoming-context.ts';
-export { createRecorder, type Recorder, type RecorderSettings } from './recorder.ts';
+export { type Recorder, type RecorderSettings, startRecorder } from './recorder.ts';
 export type { ParkedSpan, RequestSpan } from './request-span.ts';
 export { ROLLOUT } from './rollout-step.ts';

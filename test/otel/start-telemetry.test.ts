@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { context, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createRecorder, type Recorder, type RecorderSettings } from '#otel/span';
+import { type Recorder, type RecorderSettings, startRecorder } from '#otel/span';
 import { type FakeCollector, readSpans, startFakeCollector } from '#testkit/fake-collector.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
@@ -16,7 +16,7 @@ const CLIENT_SPAN = '00f067aa0ba902b7';
 let collector: FakeCollector;
 let directory: string;
 /** Telemetry, and the recorder of a thread that serves requests. */
-type Started = Telemetry & Recorder;
+type Started = Telemetry & Omit<Recorder, 'shutdown'>;
 
 const running: Telemetry[] = [];
 beforeEach(async () => {
@@ -48,7 +48,7 @@ async function start(
     { log },
   );
   running.push(telemetry);
-  const recorder = createRecorder({ incoming: 'link', ...settings }, { consumer: telemetry.consumer, log });
+  const recorder = startRecorder({ incoming: 'link', ...settings }, { consumer: telemetry.consumer, log });
   return { ...recorder, ...telemetry };
 }
 

@@ -2,7 +2,7 @@ import type { LimitRows } from '#access/limits';
 import { BackgroundWork, createBackgroundFile } from '#background';
 import { orStartError } from '#base';
 import type { Telemetry } from '#otel';
-import { createRecorder } from '#otel/span';
+import { startRecorder } from '#otel/span';
 import type { ReplicaControl } from '#replicas/control';
 import { SharedState } from '#replicas/shared';
 import { toRecorderSettings } from '../serving/settings.ts';
@@ -21,7 +21,7 @@ export async function composeBackground(
 ): Promise<BackgroundWork> {
   const { config } = inEffect;
   const { registry, backgroundCounts: counts } = replicas;
-  const recorder = createRecorder(toRecorderSettings(config), { consumer: telemetry.consumer, log });
+  const recorder = startRecorder(toRecorderSettings(config), { consumer: telemetry.consumer, log });
   const work = new BackgroundWork({
     ...{ registry, counts, limitRows, recorder, log },
     shared: new SharedState(memory.replicas),
@@ -30,7 +30,10 @@ export async function composeBackground(
   });
   parts.add('background', {
     // Those that cannot be stored leave their records now.
-    stop: () => work.close(),
+    async stop() {
+      await work.close();
+      await recorder.shutdown();
+    },
   });
   await orStartError('responses in the background', work.restore());
   return work;

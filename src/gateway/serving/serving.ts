@@ -4,7 +4,7 @@ import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
 import { waitAtMost } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
-import { createRecorder } from '#otel/span';
+import { startRecorder } from '#otel/span';
 import {
   type ApiClientEntry,
   type BackgroundResponse,
@@ -111,7 +111,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   let { config } = settings;
   const { consumer, authority, onHealth, onBackground, log } = collaborators;
   const access = new ClientAccess(settings, { authority, log });
-  const recorder = createRecorder(toRecorderSettings(config), { consumer, log });
+  const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
   const clock = new DeadlineClock(tickOf(config));
   const onDefect = (error: unknown) => logDefect(error, log);
@@ -216,6 +216,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
       proxy.finishRecords();
       pool.close();
       await inspector.close();
+      await recorder.shutdown();
     },
   };
 }
