@@ -133,12 +133,28 @@ export async function startTelemetry(
   const ledgerOutbox = new LedgerOutbox(await openSpool(settings.spoolDirectory + LEDGER_SPOOL_SUFFIX, log));
   const ledger = startLedger(settings.ledgerIntervalMs ?? null, ledgerOutbox, { clock, log });
   const exportLoop = new ExportLoop(settings, {
-    ...{ queue, spoolTransfer, ledger, ledgerOutbox, counters, exportBatch, clock, log, dropLog, random },
+    queue,
+    spoolTransfer,
+    ledger,
+    ledgerOutbox,
+    counters,
+    exportBatch,
+    clock,
+    log,
+    dropLog,
+    random,
     collector: exporter.collector?.url,
   });
   const onQueued = (): void => exportLoop.notify();
   const receiver = new RecordReceiver({
-    ...{ queueState, queue, counters, ledger, clock, dropLog, onRecord, onQueued },
+    queueState,
+    queue,
+    counters,
+    ledger,
+    clock,
+    dropLog,
+    onRecord,
+    onQueued,
     instance: randomUUID(),
   });
 
@@ -187,7 +203,8 @@ function startLedger(
 ): RecordLedger {
   if (intervalMs === null) return NO_LEDGER;
   return new Ledger(intervalMs, {
-    ...{ clock, log },
+    clock,
+    log,
     publish: (encodedSpan) => outbox.add(encodedSpan),
     waitingCount: () => outbox.size,
     epochMs: Date.now,

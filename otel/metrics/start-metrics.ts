@@ -114,7 +114,10 @@ async function startPush(
     collector: await readOtlpOptions({ ...push, headers: collectorHeaders }, log, 'metrics'),
     intervalMs: push.intervalMs ?? readIntervalMs(),
     scope: { ...SCOPE, version },
-    ...{ collect, resource, clock: systemClock, log },
+    collect,
+    resource,
+    clock: systemClock,
+    log,
   });
 }
 

@@ -67,7 +67,8 @@ function toUnknown(method: string, path: string, methods: readonly string[]): Ad
       message: `There is no path ${shown} on the admin API: see GET /openapi.json.`,
     });
   return new AdminError('method_not_allowed', {
-    ...{ message: `${shown} does not take ${toShownText(method)}, but ${allow}.`, allow },
+    message: `${shown} does not take ${toShownText(method)}, but ${allow}.`,
+    allow,
   });
 }
 

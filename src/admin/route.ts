@@ -148,7 +148,16 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
   const { content } = definition.response;
   const query = z.object(definition.query ?? ({} as Q));
   return {
-    ...{ method, path, operationId, summary, description, isPage, role, isForDrainers, params, query },
+    method,
+    path,
+    operationId,
+    summary,
+    description,
+    isPage,
+    role,
+    isForDrainers,
+    params,
+    query,
     response: { description: definition.response.description, ...content },
     errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
     async respond({ params, search, accept, caller, signal }, collaborators) {

@@ -67,7 +67,13 @@ export function toSourceJson({
 function toReadinessGateJson(gate: ReadinessGateState): z.output<typeof readinessGateSchema> {
   const { condition, state, since, errorCode, errorCause, confirmedCount, waitingCount, waiting } = gate;
   return {
-    ...{ condition, state, since, error_code: errorCode, error_cause: errorCause },
-    ...{ confirmed: confirmedCount, waiting: waitingCount, waiting_pods: waiting },
+    condition,
+    state,
+    since,
+    error_code: errorCode,
+    error_cause: errorCause,
+    confirmed: confirmedCount,
+    waiting: waitingCount,
+    waiting_pods: waiting,
   };
 }

@@ -21,8 +21,11 @@ const MAX_ANSWER_BYTES = 64 * 1024 ** 2;
 export async function askForResponse(replica: ProbeTarget, id: string): Promise<ResponseState> {
   const tap = new JsonTap({ endpoint: RESPONSES, scratch: new EventScratch() });
   const result = await probe(replica, {
-    ...{ path: `${RESPONSES.path}/${encodeURIComponent(id)}`, accept: 'application/json' },
-    ...{ timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES, onLongBody: 'ignore' as const },
+    path: `${RESPONSES.path}/${encodeURIComponent(id)}`,
+    accept: 'application/json',
+    timeoutMs: TIMEOUT_MS,
+    maxBytes: MAX_ANSWER_BYTES,
+    onLongBody: 'ignore' as const,
     isWanted: (status) => status === 200,
     onChunk: (chunk) => tap.push(chunk),
   });

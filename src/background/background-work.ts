@@ -348,8 +348,12 @@ export class BackgroundWork {
     const known = this.#servers.get(key);
     if (known !== undefined) return known;
     const server = {
-      ...{ name, url, follows: new Set<Follow>(), unfollowed: new Unfollowed() },
-      ...{ timer: undefined, isBusy: false },
+      name,
+      url,
+      follows: new Set<Follow>(),
+      unfollowed: new Unfollowed(),
+      timer: undefined,
+      isBusy: false,
     };
     this.#servers.set(key, server);
     return server;
@@ -375,7 +379,9 @@ export class BackgroundWork {
       servers.flatMap(({ follows }) => [...follows].map(({ text }) => text)),
       servers.flatMap(({ name: replica, url, unfollowed }) =>
         unfollowed.parts.map(({ count, untilMs }) => ({
-          ...{ replica, url, count },
+          replica,
+          url,
+          count,
           untilEpochMs: toEpochMs(untilMs),
         })),
       ),

@@ -84,7 +84,12 @@ function toModelList(models: readonly string[]): string {
 
 function toJson({ kind, name, target, isOk, result, advice, durationMs, found }: ConnectionCheck): object {
   return {
-    ...{ kind, name, target, ok: isOk, result, advice },
+    kind,
+    name,
+    target,
+    ok: isOk,
+    result,
+    advice,
     duration_ms: Math.round(durationMs * 10) / 10,
     ...(found ?? {}),
   };

@@ -111,7 +111,12 @@ export function parseSnapshot(text: string): Snapshot | null {
   const members = new Map([...named].filter(([member]) => isLogicalTimestamp(member)));
   const removed = value.removed.filter(isLogicalTimestamp);
   return {
-    ...{ id, name, revision, members, removed, drains },
+    id,
+    name,
+    revision,
+    members,
+    removed,
+    drains,
     ...(home === undefined ? {} : { home }),
     ...(gone === undefined ? {} : { gone }),
     ...(forgotten === undefined ? {} : { forgotten }),
@@ -150,7 +155,12 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   const running = value.running === undefined ? null : toMap(value.running, toInflightReport);
   const ramps = value.ramps === undefined ? null : toMap(value.ramps, toRampReport);
   return {
-    ...{ id, number, revision, heard, drained, inflight },
+    id,
+    number,
+    revision,
+    heard,
+    drained,
+    inflight,
     ...(background === null ? {} : { background }),
     ...(used === null ? {} : { used }),
     ...(running === null ? {} : { running }),

@@ -100,7 +100,11 @@ export async function composeGateway(
   const failedTokens = new FailedTokens(log);
 
   const dataPlane = await composeDataPlane(composition, {
-    ...{ replicas, certificates, failedTokens, limitRows, collectorHeaders },
+    replicas,
+    certificates,
+    failedTokens,
+    limitRows,
+    collectorHeaders,
     clients: withRows(clientList.clients),
     jwtKeys: jwksSource.current,
     authority: {
@@ -111,7 +115,9 @@ export async function composeGateway(
   const { serving, telemetry } = dataPlane;
   const fleet = await composeFleet(composition, { replicas, limitRows });
   const reload = createReload(collaborators.configSource, {
-    ...{ inTurn, secrets, log },
+    inTurn,
+    secrets,
+    log,
     async apply(next, nextSecrets) {
       await inEffect.change(next, nextSecrets);
       return changes;
@@ -119,10 +125,18 @@ export async function composeGateway(
     onAction: (action) => events.emit('action', action),
   });
   const admin = composeAdmin(composition, {
-    ...{ replicas, fleet, dataPlane, certificates, failedTokens, reload },
+    replicas,
+    fleet,
+    dataPlane,
+    certificates,
+    failedTokens,
+    reload,
   });
   const certificateWatcher = new CertificateWatcher(certificates, {
-    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log, epochMs: Date.now },
+    intervalMs: FILE_INTERVAL_MS,
+    inTurn,
+    log,
+    epochMs: Date.now,
     read: () => readCertificates(inEffect.config),
     async useForListeners(next) {
       if (next.listen !== null) await serving.useTls(next.listen);
@@ -136,7 +150,9 @@ export async function composeGateway(
   inEffect.onValues(() => certificateWatcher.adopt(read));
   parts.add('watches', certificateWatcher);
   const clientsWatcher = new ClientsWatcher(clientList, {
-    ...{ intervalMs: FILE_INTERVAL_MS, inTurn, log },
+    intervalMs: FILE_INTERVAL_MS,
+    inTurn,
+    log,
     sources: () => inEffect.config,
     use: (next) => serving.useClients(withRows(next)),
   });

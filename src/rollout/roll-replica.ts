@@ -65,7 +65,10 @@ export async function rollReplica(
   if (state.stage !== 'undrained') {
     reporter.show(name, 'starting', 'waits until the engine answers');
     const wait = {
-      ...{ gateways, signal, timeoutMs: settings.restartMs, hasCompletion: settings.isProbed },
+      gateways,
+      signal,
+      timeoutMs: settings.restartMs,
+      hasCompletion: settings.isProbed,
       onProblem: (problem: string) => reporter.show(name, 'starting', `not ready: ${problem}`),
     };
     await trace.step(step('answer'), () => untilReady(name, wait));
@@ -80,12 +83,14 @@ export async function rollReplica(
   reporter.show(name, 'ramp', `serves again, with a ramp of ${printDuration(settings.rampMs)}`);
   const rampSpan = { ...step('ramp'), spanId: newSpanId(), startedEpochMs: Date.now() };
   const task = {
-    ...{ name, gateways, look, signal, falseAlarm: context.falseAlarm },
-    ...{
-      isUnderWay: context.isUnderWay,
-      timeoutMs: settings.compareMs,
-      isJudged: settings.verdict !== 'off',
-    },
+    name,
+    gateways,
+    look,
+    signal,
+    falseAlarm: context.falseAlarm,
+    isUnderWay: context.isUnderWay,
+    timeoutMs: settings.compareMs,
+    isJudged: settings.verdict !== 'off',
     onLook: (phase: 'ramp' | 'compare', text: string, figures: Figures) =>
       reporter.show(name, phase, toLookText(phase, text), figures),
     onRampEnd: () => void trace.end(rampSpan, { outcome: 'ok' }),
@@ -190,7 +195,8 @@ async function restart(view: ReplicaView, { command }: ReplicaState, context: Ro
     if (command !== null) await untilCommandEnded(command, { ...wait, onWait });
     reporter.show(name, 'restarting', 'is restarted');
     return await runCommand(settings.exec, view, {
-      ...{ ...wait, env },
+      ...wait,
+      env,
       onOutput: (line) => reporter.output(name, line),
       onStart: (group) => store(name, { command: group }),
     });

@@ -145,7 +145,9 @@ function createState(
   begun: Pick<RolloutState, 'settings' | 'gateways' | 'givenUp'>,
 ): RolloutState {
   return {
-    ...{ version: 2 as const, traceId: newTraceId(), rootSpanId: newSpanId() },
+    version: 2 as const,
+    traceId: newTraceId(),
+    rootSpanId: newSpanId(),
     ...begun,
     replicas: names.map((name) => ({ name, stage: 'waiting' as const, sentence: null, command: null })),
   };

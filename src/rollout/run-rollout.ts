@@ -35,7 +35,9 @@ export async function runRollout(
   const { settings } = state;
   const trace = new RolloutTrace(state.traceId, gateways);
   const root: StepSpan = {
-    ...{ step: 'rollout', replica: null, startedEpochMs: Date.now() },
+    step: 'rollout',
+    replica: null,
+    startedEpochMs: Date.now(),
     spanId: isResumed ? newSpanId() : state.rootSpanId,
     parentSpanId: isResumed ? state.rootSpanId : null,
   };
@@ -49,7 +51,13 @@ export async function runRollout(
     await file.write({ ...state, replicas: [...replicas.values()] });
   };
   const context: RollContext = {
-    ...{ settings, gateways, trace, reporter, env, signal, sendToGroup },
+    settings,
+    gateways,
+    trace,
+    reporter,
+    env,
+    signal,
+    sendToGroup,
     marks: [toMark(state.traceId), ...state.givenUp.map(toMark)],
     falseAlarm: FALSE_ALARM / state.replicas.length,
     isUnderWay: (name) => underWay.has(name),
@@ -65,8 +73,11 @@ export async function runRollout(
     const replica = replicas.get(name);
     if (replica === undefined) return;
     const span: StepSpan = {
-      ...{ step: 'replica', replica: name, startedEpochMs: Date.now() },
-      ...{ spanId: newSpanId(), parentSpanId: root.spanId },
+      step: 'replica',
+      replica: name,
+      startedEpochMs: Date.now(),
+      spanId: newSpanId(),
+      parentSpanId: root.spanId,
     };
     underWay.add(name);
     try {

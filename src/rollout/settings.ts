@@ -67,7 +67,9 @@ export function toSettings(options: SettingOptions, env: Environment): RolloutSe
   return {
     admins: options.admin ?? null,
     configPath: options.admin === undefined ? toConfigPath(options.config, env) : null,
-    ...{ exec, isWatched, verdict: mode },
+    exec,
+    isWatched,
+    verdict: mode,
     isProbed: options.probe ?? false,
     maxUnavailable: toCount(options['max-unavailable'] ?? '1'),
     rampMs: toMs('ramp', options.ramp ?? '60s'),

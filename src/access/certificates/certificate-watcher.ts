@@ -45,7 +45,8 @@ export class CertificateWatcher {
     this.#ticketKeysSinceMs = collaborators.epochMs();
     this.#collaborators = collaborators;
     this.#checks = new RepeatedCheck({
-      ...{ intervalMs, inTurn },
+      intervalMs,
+      inTurn,
       check: () => this.#check(),
       onProblem: (problem) => log.error({ problem }, 'certificates refused: the former ones stay'),
     });

@@ -31,7 +31,8 @@ export class ClientsWatcher {
     this.#current = current;
     this.#seenVersion = current.sources.fileVersion;
     this.#checks = new RepeatedCheck({
-      ...{ intervalMs, inTurn },
+      intervalMs,
+      inTurn,
       check: () => this.#check(),
       onProblem: (problem) => log.error({ problem }, 'clients_file refused: the former clients stay'),
     });

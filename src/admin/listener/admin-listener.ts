@@ -99,7 +99,9 @@ export function createAdminListener(
 function createSecuredServer(tls: TlsMaterial, options: ServerOptions, log: AdminListenerLog): Server {
   const choice = new CertificateChoice(tls);
   const server = createTlsServer({
-    ...{ ...options, ...toContextOptions(tls), ...toHandshakeOptions(tls) },
+    ...options,
+    ...toContextOptions(tls),
+    ...toHandshakeOptions(tls),
     SNICallback: choice.sniCallback,
   });
   const timers = new HandshakeTimers();

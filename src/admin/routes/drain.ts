@@ -152,7 +152,8 @@ export const undrainReplica = defineRoute({
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
     const details = {
-      ...{ reason: query.reason, tokenName: caller?.name ?? null },
+      reason: query.reason,
+      tokenName: caller?.name ?? null,
       rampMs: query.ramp ?? rampMs(),
     };
     const result = await changeDrain(replica ?? { name, inflight }, 'undrain', details, collaborators);

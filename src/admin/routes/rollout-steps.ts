@@ -67,8 +67,14 @@ export const recordRolloutStep = defineRoute({
     });
     onAction({
       action: 'rollout_step',
-      ...{ traceId: trace_id, spanId: span_id, parentSpanId: parent_span_id ?? null },
-      ...{ step, startEpochMs: start_ms, outcome, replica: replica ?? null, sentence: sentence ?? null },
+      traceId: trace_id,
+      spanId: span_id,
+      parentSpanId: parent_span_id ?? null,
+      step,
+      startEpochMs: start_ms,
+      outcome,
+      replica: replica ?? null,
+      sentence: sentence ?? null,
       figures: Object.fromEntries(figures),
       tokenName: caller?.name ?? null,
     });

@@ -74,7 +74,10 @@ async function waitWithProgress(
   const line = createProgressLine(stdout);
   try {
     return await waitUntilSafe(client, {
-      ...{ name, timeoutMs, signal: signals.shutdown, first: toStatus(memberOf(answer, 'replica')) },
+      name,
+      timeoutMs,
+      signal: signals.shutdown,
+      first: toStatus(memberOf(answer, 'replica')),
       onPoll: (status) => {
         if (!isQuiet)
           line.show(`${name}: ${status === null ? 'the gateway does not answer' : toText(status)}`);

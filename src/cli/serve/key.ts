@@ -16,7 +16,11 @@ export async function key({ args, stdout, stderr }: Invocation): Promise<number>
   const { tenant, feature, model, expires, json } = values;
   const newKey = `sk-${randomBytes(KEY_BYTES).toString('base64url')}`;
   const created = createClientEntry({
-    ...{ name, key_sha256: hash('sha256', newKey), tenant, feature, models: model },
+    name,
+    key_sha256: hash('sha256', newKey),
+    tenant,
+    feature,
+    models: model,
     expires: expires === undefined ? undefined : toTime(expires),
     max_inflight: values['max-inflight'],
     requests_per_minute: values['requests-per-minute'],

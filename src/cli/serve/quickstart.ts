@@ -50,7 +50,8 @@ async function run(addresses: Addresses, { env, pid, stdout, stderr, signals }: 
   const log = createLogger({ level: 'warn', format: 'auto' }, stderr, env);
   const gateway = createGateway(config, {
     secrets: { ...secrets, tokens: [admin, ...tokens.filter((each) => each !== given)] },
-    ...{ log, pid },
+    log,
+    pid,
     onRecord: (record) => stdout.write(`${toRecordLine(record)}\n`),
   });
   signals.onCrash(() => gateway.abandon());

@@ -42,7 +42,9 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     return given.secrets;
   };
   const gateway = createGateway(config, {
-    ...{ secrets, log, pid },
+    secrets,
+    log,
+    pid,
     configSource: { config, read, readSecrets },
   });
   signals.onCrash(() => gateway.abandon());

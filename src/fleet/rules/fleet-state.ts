@@ -72,7 +72,12 @@ export interface InitialState {
 /** Creates the state at the start of a process. */
 export function createFleetState({ id, name, home, members, removed, drains }: InitialState): FleetState {
   return {
-    ...{ id, name, home, members, removed, drains },
+    id,
+    name,
+    home,
+    members,
+    removed,
+    drains,
     gone: new Map(),
     forgotten: new Map(),
     left: new Map(),
@@ -97,7 +102,13 @@ export function toSnapshot(
   nowMs: number,
 ): Snapshot {
   return {
-    ...{ id, name, home, revision, members, removed, drains },
+    id,
+    name,
+    home,
+    revision,
+    members,
+    removed,
+    drains,
     ...(gone.size === 0 ? {} : { gone }),
     ...(forgotten.size === 0 ? {} : { forgotten }),
     ...(left.size === 0 ? {} : { left: toLeftReports(left, nowMs) }),

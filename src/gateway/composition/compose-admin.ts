@@ -48,8 +48,12 @@ export function composeAdmin(
   const { registry, drains } = replicas;
   const { serving, telemetry, metrics, figures, recentRecords, observations } = dataPlane;
   const identity = {
-    ...{ name: toGatewayName(config), host: hostname(), pid, version },
-    ...{ startedAt: inEffect.loadedAt, workers: toWorkerCount(config) },
+    name: toGatewayName(config),
+    host: hostname(),
+    pid,
+    version,
+    startedAt: inEffect.loadedAt,
+    workers: toWorkerCount(config),
   };
   const isHostAllowed = (host: string | undefined) => {
     const { adminListen, adminHosts } = inEffect.config.gateway;
@@ -58,7 +62,11 @@ export function composeAdmin(
   const handle = createAdminHandler(
     { access, failedTokens, isHostAllowed },
     {
-      ...{ registry, drains, fleet, recentRecords, log },
+      registry,
+      drains,
+      fleet,
+      recentRecords,
+      log,
       sources: () => replicas.sources,
       idleWatcher: new IdleWatcher(),
       gatewayName: toGatewayName(config),

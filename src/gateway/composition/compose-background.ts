@@ -23,7 +23,11 @@ export async function composeBackground(
   const { registry, backgroundCounts: counts } = replicas;
   const recorder = startRecorder(toRecorderSettings(config), { consumer: telemetry.consumer, log });
   const work = new BackgroundWork({
-    ...{ registry, counts, limitRows, recorder, log },
+    registry,
+    counts,
+    limitRows,
+    recorder,
+    log,
     shared: new SharedState(memory.replicas),
     file: createBackgroundFile(config.stateDir, log),
     limitMs: () => inEffect.config.limits.backgroundMs,

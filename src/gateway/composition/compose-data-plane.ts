@@ -68,7 +68,9 @@ export async function composeDataPlane(
 
   const telemetry = await orTelemetryError('telemetry', () =>
     startTelemetry(toTelemetrySettings(config), {
-      ...{ log, version, collectorHeaders },
+      log,
+      version,
+      collectorHeaders,
       onRecord: (ended) => events.emit('record', ended),
     }),
   );
@@ -81,11 +83,17 @@ export async function composeDataPlane(
 
   const background = await composeBackground(composition, { replicas, limitRows, telemetry });
   const settings = {
-    ...{ config, salt, clients, jwtKeys, viaName: createViaName(), memory },
+    config,
+    salt,
+    clients,
+    jwtKeys,
+    viaName: createViaName(),
+    memory,
     tls: certificates.listen,
   };
   const servingCollaborators = {
-    ...{ authority, log },
+    authority,
+    log,
     onHealth: (decision: HealthDecision) => replicas.noteHealth(decision),
     onBackground: (response: BackgroundResponse) => background.follow(response),
   };
@@ -95,7 +103,8 @@ export async function composeDataPlane(
       : new WorkerGroup(
           { ...settings, workerCount },
           {
-            ...{ ...servingCollaborators, telemetry },
+            ...servingCollaborators,
+            telemetry,
             onThreadEnd: (worker) => background.workerEnded(worker),
             onWorkerEnd: (end) => events.emit('workerEnd', end),
           },
@@ -126,7 +135,10 @@ export async function composeDataPlane(
       eventLoopDelays: memory.eventLoopDelays,
       exportState: () => telemetry.exportState(),
       version,
-      ...{ collector: telemetry.collector, collectorHeaders, resource: telemetry.resource, log },
+      collector: telemetry.collector,
+      collectorHeaders,
+      resource: telemetry.resource,
+      log,
     }),
   );
   parts.add('export', { stop: ({ flushMs }) => metrics.shutdown(flushMs) });
@@ -171,7 +183,10 @@ function toReplicaState(
 ): ReplicaState {
   const { name, inflight, background, config, drain, health, reachability, gpuTime } = replica;
   return {
-    ...{ name, inflight, maxInflight: config.maxInflight, gpuTime },
+    name,
+    inflight,
+    maxInflight: config.maxInflight,
+    gpuTime,
     background: background.running + background.unknown,
     drained: drain.drained,
     failing: health?.state === 'failing',

@@ -116,13 +116,20 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
   const clock = new DeadlineClock(tickOf(config));
   const onDefect = (error: unknown) => logDefect(error, log);
   const pool = new ReplicaPool(toPoolSettings(config), {
-    ...{ shared, worker, clock, onHealth, onDefect },
+    shared,
+    worker,
+    clock,
+    onHealth,
+    onDefect,
     sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(memory.storedResponses),
   });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxyPolicy(config, access, viaName), {
-    ...{ pool, telemetry: recorder, inspector, log },
+    pool,
+    telemetry: recorder,
+    inspector,
+    log,
     bodyBudget: new SharedLimit(memory.buffered, worker),
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
     followResponse(response) {
@@ -140,7 +147,9 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     log.info({ code, client_address: address }, 'TLS handshake failed; logged at most once per minute'),
   );
   const server = new HttpServer(toClientConnectionSettings(config), tls, {
-    ...{ clock, handle: proxy.handle, onDefect },
+    clock,
+    handle: proxy.handle,
+    onDefect,
     connections: new SharedLimit(memory.connections, worker),
     onTooMany: atMostOncePerMinute(() => {
       const connections = memory.connections.limit;

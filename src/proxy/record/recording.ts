@@ -151,7 +151,10 @@ export class Recording {
     const { status, ending } = this.#state.exchange;
     const { isBackground, handOver } = this.#storing;
     this.#open = findOpenResponse(this.#response, {
-      ...{ isBackground, isWritten: this.#isWritten, status, ending },
+      isBackground,
+      isWritten: this.#isWritten,
+      status,
+      ending,
     });
     if (this.#open !== null) handOver();
   }

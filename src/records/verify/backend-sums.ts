@@ -54,8 +54,12 @@ export function compareSums(
   return [
     ...rows.flatMap((row) => compareRow(row, ledgers.get(row.instance) ?? [])),
     ...withoutRow.map(([instance, list]) => ({
-      ...{ instance, first_seq: null, last_seq: null, what: 'row' },
-      ...{ expected: sumTokens(list).count, found: null },
+      instance,
+      first_seq: null,
+      last_seq: null,
+      what: 'row',
+      expected: sumTokens(list).count,
+      found: null,
     })),
   ];
 }

@@ -108,7 +108,9 @@ export class SpanReader {
     const seq = countOf(values, RECORD_FIELDS.seq.name);
     if (seq === undefined || seq === 0) return none;
     return {
-      ...{ kind: 'record', instance, seq },
+      kind: 'record',
+      instance,
+      seq,
       digest: this.#digester.digestJsonSpan(span),
       tokens: {
         prompt: countOf(values, RECORD_FIELDS.prompt_tokens.name) ?? 0,
@@ -125,7 +127,9 @@ export class SpanReader {
     const digest = this.#digester.digestJsonSpan(span, LEDGER.chain);
     const own = (name: string) => rangesOf(values, name, instance);
     return {
-      ...{ kind: 'ledger', instance, chain },
+      kind: 'ledger',
+      instance,
+      chain,
       number: count(LEDGER.number),
       firstSeq: count(LEDGER.firstSeq),
       lastSeq: count(LEDGER.lastSeq),

@@ -113,9 +113,15 @@ export class InstanceCheck {
     const isFinal = last?.isFinal === true && committedTo >= lastSeen;
     if (!isPart && finding.isClean && isFinal) finding.sumsDiffer = !this.#hasSumsOf(ledgers);
     return {
-      ...{ instance: this.#instance, records: this.#records, tokens: { ...this.#tokens } },
+      instance: this.#instance,
+      records: this.#records,
+      tokens: { ...this.#tokens },
       state: finding.isClean ? this.#stateOf(ledgers, isFinal) : 'incomplete',
-      ...{ ledgerSpans: ledgers.length, committedTo, isFinal, chain: last?.chain ?? null, finding },
+      ledgerSpans: ledgers.length,
+      committedTo,
+      isFinal,
+      chain: last?.chain ?? null,
+      finding,
     };
   }
 

@@ -103,7 +103,9 @@ function toReported(verdict: InstanceVerdict, onlySums: boolean): ReportedInstan
   const { finding, tokens } = verdict;
   const { declared, missingLedgers, changedLedgers, brokenChain } = finding;
   return {
-    ...{ instance: verdict.instance, state: verdict.state, records: verdict.records },
+    instance: verdict.instance,
+    state: verdict.state,
+    records: verdict.records,
     prompt_tokens: tokens.prompt,
     completion_tokens: tokens.completion,
     cached_tokens: tokens.cached,

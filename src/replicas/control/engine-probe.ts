@@ -79,9 +79,12 @@ async function complete(
 
 function toRequest(path: string, timeoutMs: number) {
   return {
-    ...{ path, timeoutMs, accept: 'application/json' },
+    path,
+    timeoutMs,
+    accept: 'application/json',
     isWanted: () => true,
-    ...{ maxBytes: MAX_BYTES, onLongBody: 'ignore' as const },
+    maxBytes: MAX_BYTES,
+    onLongBody: 'ignore' as const,
   };
 }
 

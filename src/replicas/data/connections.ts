@@ -32,7 +32,10 @@ export function createProbeConnections(
   { connectMs }: Pick<ConnectionTimeouts, 'connectMs'>,
 ): Pool {
   return new Pool(new URL(replica.url).origin, {
-    ...{ allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 },
+    allowH2: false,
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
     connect: { timeout: connectMs, ...toTlsOptions(replica) },
   });
 }

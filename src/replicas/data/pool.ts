@@ -68,14 +68,17 @@ export class ReplicaPool {
     this.#collaborators = collaborators;
     shared.health.configure(settings.health);
     this.#waitQueue = new WaitQueue({
-      ...{ table: shared.waiting, worker },
+      table: shared.waiting,
+      worker,
       rotationOf: (model) => this.#rotationOf(model),
       acquireFrom: (rotation, context) => this.#acquireFrom(rotation, context),
     });
     this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels, undefined);
     this.#rotationOfAll = this.#toRotationOfAll([]);
     this.#silences = new SilenceSampler({
-      ...{ table: shared.silences, worker, clock: collaborators.clock },
+      table: shared.silences,
+      worker,
+      clock: collaborators.clock,
       replicas: () => this.#bySlot.values(),
     });
     this.#silences.configure(settings.health.frozenAfterMs);

@@ -25,7 +25,8 @@ export function createUpstreamConnections(
   const { protocol, hostname, port, host } = new URL(replica.url);
   const isName = isIP(hostname) === 0 && !hostname.startsWith('[');
   const options = {
-    ...{ allowH2: false, timeout: timeouts.connectMs },
+    allowH2: false,
+    timeout: timeouts.connectMs,
     ...toTlsOptions(replica),
   };
   const target = { protocol, hostname, host, port: port || (protocol === 'https:' ? '443' : '80') };

@@ -55,8 +55,12 @@ export const HEALTH_COLUMNS = {
  */
 export class HealthTable {
   #settings: HealthSettings = {
-    ...{ passive: false, active: false, failures: 1, coolDownMs: 0 },
-    ...{ frozenAfterMs: null, peers: null },
+    passive: false,
+    active: false,
+    failures: 1,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: null,
   };
   readonly #rows: SharedTable<typeof HEALTH_COLUMNS>;
   readonly #onChange: () => void;

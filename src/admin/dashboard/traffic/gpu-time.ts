@@ -76,7 +76,8 @@ export type PlaceGpuTime = (slice: number, seconds: number) => void;
 
 function createPlaced(newest: number): Placed {
   return {
-    ...{ gpuCount: 0, newest },
+    gpuCount: 0,
+    newest,
     slices: new Float64Array(HISTORY_SLICES).fill(-1),
     seconds: new Float64Array(HISTORY_SLICES),
   };

@@ -68,7 +68,9 @@ export const listObservations = defineRoute({
     const page = observations.after(Number(after));
     return {
       body: {
-        ...{ observations: page.observations.map(toJson), last: page.last, missed: page.missed },
+        observations: page.observations.map(toJson),
+        last: page.last,
+        missed: page.missed,
         routing_policy: routingPolicy(),
         started_at: dashboard.gateway().startedAt,
       },
@@ -79,7 +81,10 @@ export const listObservations = defineRoute({
 function toJson(observation: Observation): z.output<typeof observationSchema> {
   const { replica, model, endpoint, stream, ttftMs, gapMs, e2eMs, outcome, finish } = observation;
   return {
-    ...{ replica, model, endpoint, stream },
+    replica,
+    model,
+    endpoint,
+    stream,
     prompt_tokens: observation.promptTokens,
     cached_tokens: observation.cachedTokens,
     completion_tokens: observation.completionTokens,
@@ -87,6 +92,7 @@ function toJson(observation: Observation): z.output<typeof observationSchema> {
     ttft_ms: ttftMs === null ? null : roundTo3(ttftMs),
     gap_ms: gapMs === null ? null : roundTo3(gapMs),
     e2e_ms: roundTo3(e2eMs),
-    ...{ outcome, finish },
+    outcome,
+    finish,
   };
 }

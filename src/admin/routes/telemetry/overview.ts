@@ -46,7 +46,9 @@ export const showOverview = defineRoute({
         waiting,
         saturation: {
           workers: figures.eventLoops.map(toWorkerJson),
-          ...{ connections, buffered_bytes: bufferedBytes, waiting },
+          connections,
+          buffered_bytes: bufferedBytes,
+          waiting,
         },
         started_at: gateway.startedAt,
         gateway: toGatewayJson(gateway),

@@ -32,7 +32,9 @@ const { log, setLevels } = createLog(logLevels);
 
 const questions = new Questions((id, question) => post({ kind: 'question', id, question }));
 const serving = createServing(settings, {
-  ...{ consumer: recordSender, authority: questions, log },
+  consumer: recordSender,
+  authority: questions,
+  log,
   onHealth: (decision) => post({ kind: 'health', decision }),
   onBackground: (response) => post({ kind: 'background', response }),
 });

@@ -83,7 +83,10 @@ async function checkService(
   const records = hasSrvRecords(service) ? 'SRV records' : 'addresses';
   return [
     {
-      ...{ name: service.name, target: service.url, isOk: false, found: null },
+      name: service.name,
+      target: service.url,
+      isOk: false,
+      found: null,
       result: 'name_not_resolved',
       advice: `the name has no ${records}: correct dns, or look at the name server`,
       durationMs: performance.now() - startedMs,
@@ -121,13 +124,17 @@ async function checkReplica(
       accept: 'application/json',
       timeoutMs: PROBE_TIMEOUT_MS,
       isWanted: (status) => status === 200 || status === 503,
-      ...{ maxBytes: MAX_LIST_BYTES, onLongBody: 'ignore' },
+      maxBytes: MAX_LIST_BYTES,
+      onLongBody: 'ignore',
     });
     const finding = await judge(config, result, () =>
       probe(target, {
-        ...{ path: healthPath, accept: '*/*', timeoutMs: PROBE_TIMEOUT_MS },
+        path: healthPath,
+        accept: '*/*',
+        timeoutMs: PROBE_TIMEOUT_MS,
         isWanted: () => true,
-        ...{ maxBytes: MAX_HEALTH_BYTES, onLongBody: 'truncate' },
+        maxBytes: MAX_HEALTH_BYTES,
+        onLongBody: 'truncate',
       }),
     );
     return { name: config.name, found: null, ...finding, durationMs: performance.now() - startedMs };
@@ -182,7 +189,9 @@ function toReachable(
   const missing =
     models === 'auto' || models.includes('*') ? [] : models.filter((name) => !listed.includes(name));
   return {
-    ...{ target, isOk: true, result: 'ok' },
+    target,
+    isOk: true,
+    result: 'ok',
     advice:
       missing.length === 0 ? null : `it does not list ${missing.join(', ')}: compare models with its own`,
     found: { engine: engine === 'auto' ? (listing.engine ?? 'openai') : engine, models: listed },

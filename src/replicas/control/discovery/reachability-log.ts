@@ -163,7 +163,10 @@ function isTlsServer(config: ReplicaConfig): Promise<boolean> {
   const serverName = config.tlsName ?? bareHost;
   return new Promise((resolve) => {
     const socket = connect({
-      ...{ host: bareHost, port, rejectUnauthorized: false, timeout: HANDSHAKE_TIMEOUT_MS },
+      host: bareHost,
+      port,
+      rejectUnauthorized: false,
+      timeout: HANDSHAKE_TIMEOUT_MS,
       ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     });
     socket.unref();

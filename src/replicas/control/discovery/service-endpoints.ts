@@ -32,7 +32,8 @@ export class ServiceEndpoints {
       },
     });
     this.#gates = new ReadinessGates({
-      ...{ log, check: checkPod },
+      log,
+      check: checkPod,
       unreadyOf: (source) => this.#kubernetes.unreadyOf(source),
     });
   }
@@ -76,7 +77,9 @@ export class ServiceEndpoints {
       return kubernetes === null
         ? { name, kind: 'dns', ...this.#dns.statusOf(service), readinessGate: null }
         : {
-            ...{ name, kind: 'kubernetes', ...this.#kubernetes.statusOf(kubernetes) },
+            name,
+            kind: 'kubernetes',
+            ...this.#kubernetes.statusOf(kubernetes),
             readinessGate: this.#gates.stateOf(service),
           };
     });

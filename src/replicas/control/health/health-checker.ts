@@ -148,9 +148,12 @@ function probeHealth(
   { path, timeoutMs }: Pick<Config['health'], 'path' | 'timeoutMs'>,
 ): Promise<ProbeResult> {
   return probe(replica, {
-    ...{ path, timeoutMs, accept: '*/*' },
+    path,
+    timeoutMs,
+    accept: '*/*',
     isWanted: () => true,
-    ...{ maxBytes: MAX_TEXT_BYTES, onLongBody: 'truncate' },
+    maxBytes: MAX_TEXT_BYTES,
+    onLongBody: 'truncate',
   });
 }
 

@@ -62,12 +62,21 @@ export class HealthDecisions {
     else sinceMs.set(judge, nowMs);
     const { inflight } = replica;
     this.#log(verdict, replica, {
-      ...{ replica: name, judge, lasted_ms: lastedMs, inflight },
+      replica: name,
+      judge,
+      lasted_ms: lastedMs,
+      inflight,
       ...(reason === undefined ? {} : { reason }),
     });
     onAction({
-      ...{ action: `replica_${verdict}` as const, replica: name, inflight, judge, verdict },
-      ...{ reason: reason ?? null, tokenName: null, startEpochMs: nowMs - lastedMs },
+      action: `replica_${verdict}` as const,
+      replica: name,
+      inflight,
+      judge,
+      verdict,
+      reason: reason ?? null,
+      tokenName: null,
+      startEpochMs: nowMs - lastedMs,
     });
   }
 

@@ -133,8 +133,11 @@ export class PeerWatch {
       beganMs: nowMs,
       // One replica after another, so that no look judges all of them.
       sinceMs: nowMs + (index % (MIN_BLOCK_MS / LOOK_EVERY_MS)) * LOOK_EVERY_MS,
-      ...{ out: null, probation: null, timesOut: 0 },
-      ...{ backAtMs: Number.NEGATIVE_INFINITY, keptAtMs: Number.NEGATIVE_INFINITY },
+      out: null,
+      probation: null,
+      timesOut: 0,
+      backAtMs: Number.NEGATIVE_INFINITY,
+      keptAtMs: Number.NEGATIVE_INFINITY,
     };
     this.#watched.set(replica, watched);
     return watched;
@@ -210,7 +213,9 @@ export class PeerWatch {
     this.#watched.set(replica, {
       ...watched,
       watch: new ReplicaWatch({ isProbation: true }),
-      ...{ beganMs: nowMs, backAtMs: nowMs, out: null },
+      beganMs: nowMs,
+      backAtMs: nowMs,
+      out: null,
       probation: { judge, untilMs: nowMs + settings.rampMs + settings.coolDownMs },
     });
     // Before the flag, so that no thread gives it a turn too many.

@@ -83,7 +83,8 @@ export async function callApi(
   try {
     client = new Client(origin, {
       connect: { timeout: CONNECT_TIMEOUT_MS, ...(ca === null ? {} : { ca }) },
-      ...{ headersTimeout: HEADERS_TIMEOUT_MS, bodyTimeout: 0 },
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      bodyTimeout: 0,
     });
   } catch (error) {
     throw new ApiError('no_service_account', { cause: error });
@@ -91,7 +92,8 @@ export async function callApi(
   try {
     const response = await client.request({
       path: pathname.replace(/\/$/, '') + path(encodeURIComponent(namespace)),
-      ...{ signal, blocking: false },
+      signal,
+      blocking: false,
       ...(patch === null ? { method: 'GET' } : { method: 'PATCH', body: JSON.stringify(patch) }),
       headers: {
         accept: 'application/json',

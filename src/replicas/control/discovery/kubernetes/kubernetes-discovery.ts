@@ -118,7 +118,8 @@ export class KubernetesDiscovery {
           const kept = watched.endpoints?.length ?? 0;
           log.warn(
             {
-              ...{ ...fields, error_code: code },
+              ...fields,
+              error_code: code,
               ...(status === null ? {} : { status }),
               ...(reason === null ? {} : { cause: reason }),
               kept,

@@ -48,7 +48,9 @@ export function createSliceApi(source: KubernetesSource): SliceApi {
     async *watch(resourceVersion, signal, onOpen) {
       const limited = AbortSignal.any([signal, AbortSignal.timeout(WATCH_TIMEOUT_MS)]);
       const query = {
-        ...{ watch: 'true', allowWatchBookmarks: 'true', resourceVersion },
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion,
         timeoutSeconds: String(WATCH_SECONDS),
       };
       await using call = await open(query, limited);

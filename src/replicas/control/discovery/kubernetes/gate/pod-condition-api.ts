@@ -50,7 +50,9 @@ export async function makeConditionTrue(
 
 function toPatch({ uid }: PodReference, { type, since }: PodCondition): object {
   const condition = {
-    ...{ type, status: 'True', reason: 'Answers' },
+    type,
+    status: 'True',
+    reason: 'Answers',
     message: 'The gateway got a list of models from the pod.',
     ...(since === null ? {} : { lastTransitionTime: since }),
   };

@@ -73,7 +73,8 @@ export class ReadinessGates {
   #open(service: ServiceConfig, source: KubernetesSource): ReadinessGate {
     const { check, log } = this.#collaborators;
     return new ReadinessGate(service, source.readinessGate ?? '', {
-      ...{ check, log },
+      check,
+      log,
       write: (pod, condition, signal) => makeConditionTrue(source, pod, condition, signal),
     });
   }

@@ -39,8 +39,15 @@ export function takePods(
 
 function newPod(reference: PodReference, endpoint: Endpoint, nowMs: number): UnreadyPod {
   return {
-    ...{ reference, endpoint, seenAtMs: nowMs, since: new Date().toISOString(), dueAtMs: nowMs },
-    ...{ isConfirmed: false, problem: null, loggedProblem: null, loggedAtMs: Number.NEGATIVE_INFINITY },
+    reference,
+    endpoint,
+    seenAtMs: nowMs,
+    since: new Date().toISOString(),
+    dueAtMs: nowMs,
+    isConfirmed: false,
+    problem: null,
+    loggedProblem: null,
+    loggedAtMs: Number.NEGATIVE_INFINITY,
   };
 }
 
