@@ -3,7 +3,8 @@
  * ones.
  *
  * It never knows the SDK, nor what makes a span.
- * Begin with record-receiver.ts and export-loop/export-loop.ts.
+ * Begin with record-receiver.ts and export-loop/export-loop.ts; export-loop/spool-transfer.ts puts what an earlier run
+ * has left before new records.
  */
 
 export { DropLog } from './drop-log.ts';

@@ -2,7 +2,8 @@
  * The admin API and its page: who may call what, the schemas, the routes, the listener.
  *
  * It never imports the proxy: it must answer when the data plane does not.
- * Begin with handle-admin.ts and routes/, one file for each call or two.
+ * Begin with handle-admin.ts and routes/, one file for each call or two: what it refuses, and what it does. access/
+ * finds out whose token a call has. dashboard/page/ is the page; its figures come from dashboard/traffic/.
  */
 
 export { AdminAccess } from './access/admin-access.ts';

@@ -3,7 +3,8 @@
  * and what a reload applies. Also the file of clients.
  *
  * It never knows who uses a setting.
- * Begin with schema.ts, then load.ts; schema/keys.ts says how a key becomes a setting.
+ * Begin with schema.ts, then load.ts; schema/keys.ts says how a key becomes a setting,
+ * reload-plan.ts which changes need a restart.
  */
 
 export { parseClientsFile } from './clients-file.ts';

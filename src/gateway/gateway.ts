@@ -2,7 +2,9 @@
  * A whole gateway: its parts, the order in which they start and stop, its threads, and reloads.
  *
  * It decides nothing about a request: rooms do, and are joined here.
- * Begin with parts.ts, create-gateway.ts and compose-gateway.ts; serving/ is what each thread runs.
+ * Begin with parts.ts, the stages of a start, then create-gateway.ts and compose-gateway.ts. composition/ has one file
+ * for each group of parts, gateway-events.ts for what they hear of each other, config-in-effect.ts for what a reload
+ * concerns; serving/ is what each thread runs.
  */
 
 export { checkConnections, type SecuredConfig } from './check-connections/check-connections.ts';

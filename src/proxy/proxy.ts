@@ -3,7 +3,8 @@
  *
  * It never knows which replicas there should be, nor what becomes of a record.
  * Begin with handle-request.ts and follow the request: request/, attempt/, response/, record/. endpoints/ has
- * one file for each endpoint.
+ * one file for each endpoint, form/ the requests that are forms. failure.ts has each refusal with its status and
+ * its words.
  */
 
 export { logDefect } from './defect.ts';
@@ -11,6 +12,7 @@ export { RESPONSES } from './endpoints/responses.ts';
 export { endpointsByPath } from './endpoints/table.ts';
 export { REPLICA_FAULTS } from './exchange.ts';
 export { createProxy } from './handle-request.ts';
+export { createViaName } from './loop-detection.ts';
 export { PassedPaths } from './passed-paths.ts';
 export type { ProxyLog, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 export type { BackgroundResponse } from './record/background-response.ts';
@@ -18,7 +20,6 @@ export { loadSalt } from './record/salt.ts';
 export { type ApiClient, type ApiClientEntry, ApiClients } from './request/api-clients.ts';
 export { createBodyInspector } from './request/inspection/body-inspector.ts';
 export { createTrustedProxies } from './request/trusted-proxies.ts';
-export { createViaName } from './request-loop.ts';
 export { EventScratch } from './response/events/event-scratch.ts';
 export { JsonTap } from './response/json-tap.ts';
 export type { ResponseFields } from './response/response-fields.ts';

@@ -3,7 +3,7 @@
  * connections.
  *
  * It never knows which replicas there should be: the control plane tells it by snapshots and shared memory.
- * Begin with data/pool.ts; data/lease.ts is what a request holds.
+ * Begin with data/pool.ts; data/lease.ts is what a request holds, data/gpu-share.ts its part of the GPU time.
  */
 
 export { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from './data/connections.ts';

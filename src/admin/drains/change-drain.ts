@@ -21,7 +21,8 @@ interface CallDetails extends Pick<ChangeDetails, 'rampMs'> {
 
 /**
  * Drains or undrains. Resolves when the state is applied and on disk, every worker has confirmed it, and the fleet had
- * time to read it. If a later step fails, the result has a warning; the drain or undrain stays applied.
+ * time to read it. If a later step fails, the result has a warning; the drain or undrain stays applied. Whether the
+ * caller may do it is decided before, in routes/drain.ts.
  */
 export async function changeDrain(
   replica: Pick<RegisteredReplica, 'name' | 'inflight'>,

@@ -2,7 +2,8 @@
  * The control plane of the replicas: which there are, which are drained, which answer, which fail.
  *
  * It never knows a request or a record.
- * Begin with replica-control.ts, which puts the parts together.
+ * Begin with replica-control.ts, which puts the parts together: registry/ has the list, discovery/ its sources,
+ * drains/ the drains and their file, health/ the judges.
  */
 
 export { checkReplicas } from './checks/check-replicas.ts';

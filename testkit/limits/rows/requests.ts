@@ -108,7 +108,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'gateways in series, by the field `Via`',
-    source: inFile('src/proxy/request-loop.ts', 'MAX_IN_SERIES'),
+    source: inFile('src/proxy/loop-detection.ts', 'MAX_IN_SERIES'),
     past: '508 `loop_detected`',
     proof: testedBy(
       'test/gateway/requests/loops.test.ts',

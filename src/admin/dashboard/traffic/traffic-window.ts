@@ -2,7 +2,7 @@ import { type RequestOutcome, toOutcome } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { toBucket } from './duration-histogram.ts';
 import { type CountedReason, FailureReasons } from './failure-reasons.ts';
-import { GpuTime } from './gpu-time.ts';
+import { GpuTimeSlices } from './gpu-time-slices.ts';
 import { HISTORY_SLICES, SLICE_MS, SlicedTally, toSliceIndex, WINDOW_SLICES } from './slices.ts';
 import { type CountedRequest, Tally, type Traffic } from './tally.ts';
 import { OTHER_NAMES, TopNames } from './top-names.ts';
@@ -72,7 +72,7 @@ export class TrafficWindow {
   readonly #models = new TopNames();
   readonly #tenants = new TopNames();
   readonly #failureReasons = new FailureReasons();
-  readonly #gpuTime = new GpuTime();
+  readonly #gpuTime = new GpuTimeSlices();
 
   constructor(startedAtMs: number) {
     this.#startedAtMs = startedAtMs;

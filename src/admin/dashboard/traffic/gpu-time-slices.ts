@@ -25,7 +25,7 @@ const LEAST_SECONDS = 1e-9;
  * equal over the time of the request. No slice of a replica gets more than its GPUs have in that time: what is too much
  * moves to another slice of the request that has room.
  */
-export class GpuTime {
+export class GpuTimeSlices {
   readonly #replicas = new Map<string, Placed>();
 
   /** Takes the numbers of GPUs of the replicas, and forgets replicas without requests in the last five minutes. */
