@@ -20,3 +20,15 @@ test('the code tour names what the files that it links to export', () => {
   expect(wrong).toEqual([]);
   expect(stops.flatMap(({ names }) => names).length).toBeGreaterThan(10);
 });
+
+test('docs/architecture.md says of each room what its door says', () => {
+  const { imports } = JSON.parse(read('package.json')) as { imports: Readonly<Record<string, string>> };
+  const doors = Object.entries(imports).filter(([door]) => !door.endsWith('*'));
+  const rows = doors.map(([door, file]) => {
+    const [, head = ''] = /^\/\*\n(.*?)\n \*\n/s.exec(read(file)) ?? [];
+    const text = head.replace(/^ \* /gm, '').replaceAll('\n', ' ');
+    return `| \`${file.slice('./'.length).replace(/\/[^/]+$/, '')}\` | \`${door}\` | ${text} |`;
+  });
+  const page = read('docs/architecture.md');
+  expect(rows.filter((row) => !page.includes(row))).toEqual([]);
+});
