@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -12,6 +12,11 @@ describe('the lab', () => {
   test('lists every program that there is', () => {
     const files = globSync(['*/main.ts', 'measure/*.ts', 'tls/*.ts'], { cwd: LAB });
     expect(Object.keys(PROGRAMS).map(toFile).sort()).toEqual(files.sort());
+  });
+
+  test('lab/README.md has one row for each program', () => {
+    const rows = readFileSync(join(LAB, 'README.md'), 'utf8').matchAll(/^\| `([\w/-]+)` \|/gm);
+    expect([...rows].map(([, name]) => name).sort()).toEqual(Object.keys(PROGRAMS).sort());
   });
 
   test.for(Object.keys(PROGRAMS))('%s prints its usage with --help', async (name) => {
