@@ -65,7 +65,7 @@ export async function bundleGateway(patch: SourcePatch | null): Promise<Map<stri
  * no effects, no time and no state, and are slow to build.
  */
 const SHARED_SOURCES: readonly RegExp[] = [
-  /^src\/config\/(schema|[a-z]+-schema|codecs|values|shown-value)\.ts$/,
+  /^src\/config\/(schema|schema\/[a-z-]+|shown-value)\.ts$/,
   /^node_modules\/@redis\/client\/dist\/lib\/commands$/,
 ];
 

@@ -106,7 +106,8 @@ function typed(type: string, value: unknown): unknown {
   const { stringValue, boolValue, doubleValue, intValue, arrayValue } = value;
   if (type === 'string') return typeof stringValue === 'string' ? stringValue : undefined;
   if (type === 'bool') return typeof boolValue === 'boolean' ? boolValue : undefined;
-  if (type === 'double') return typeof doubleValue === 'number' ? doubleValue : undefined;
+  // JSON has numbers that are too large for a double.
+  if (type === 'double') return Number.isFinite(doubleValue) ? doubleValue : undefined;
   if (type === 'int') return toInt(intValue);
   if (!isObject(arrayValue)) return undefined;
   return listOf(arrayValue, 'values').flatMap((item) => typed('string', item) ?? []);
