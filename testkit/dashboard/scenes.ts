@@ -233,7 +233,7 @@ export function troubledFleet(): Overview {
         ? {
             ...failed,
             failed_attempts: [
-              { replica: 'embed-a', failure: 'not_connected', status: null, duration_ms: 1.2 },
+              { replica: 'embed-a', failure: 'not_connected', status: null, after_ms: 0.4, duration_ms: 1.2 },
             ],
           }
         : {},
