@@ -154,6 +154,95 @@ describe('a replica that gets room', () => {
   });
 });
 
+describe('the order of arrival', () => {
+  const slotOf = ({ registry }: ReturnType<typeof createLimited>, name: string) =>
+    registry.find(name)?.slot ?? -1;
+  const release = (held: readonly Lease[], name: string) =>
+    held.find(({ replica }) => replica.name === name)?.[Symbol.dispose]();
+
+  test('holds for a new request after others have joined the queue of another worker', () => {
+    const { pools } = createLimited({ a: 1, b: 1, c: 1 }, 2);
+    const [one, other] = pools as [ReplicaPool, ReplicaPool];
+    const held = [lease(one, 'm'), lease(one, 'm')];
+    const waits = [ask(one, 'm'), ask(one, 'm')];
+    release(held, 'a');
+    expect(other.acquire('m', NONE)).toBe('busy');
+    for (const wait of waits) wait.abandon();
+  });
+
+  test('holds between models that share a replica, after the first request of one of them has left', async () => {
+    const { pool } = createLimited({ a: 1, b: 1, c: 1 });
+    const held = [lease(pool, 'm'), lease(pool, 'm'), lease(pool, 'n')];
+    const gone = ask(pool, 'm');
+    const second = ask(pool, 'n');
+    const third = ask(pool, 'm');
+    gone.abandon();
+    release(held, 'b');
+    expect(replicaOf(await second.result)).toBe('b');
+    release(held, 'a');
+    expect(replicaOf(await third.result)).toBe('a');
+  });
+
+  test('is that of the first request of a worker for a replica, whichever model it is for', () => {
+    const limited = createLimited({ a: 1, b: 1, c: 1 }, 2);
+    const [one] = limited.pools as [ReplicaPool];
+    for (const model of ['m', 'm', 'n']) lease(one, model);
+    const first = ask(one, 'm');
+    const { waiting } = limited.shared;
+    const between = waiting.join(1, QUEUE_CAPACITY);
+    const last = ask(one, 'n');
+    expect(waiting.hasEarlierWaiter(slotOf(limited, 'b'), between)).toBe(true);
+    expect(waiting.hasEarlierWaiter(slotOf(limited, 'c'), between)).toBe(false);
+    first.abandon();
+    expect(waiting.hasEarlierWaiter(slotOf(limited, 'b'), between)).toBe(false);
+    last.abandon();
+  });
+
+  test('keeps a replica for the request that can use it, behind one that has tried it', () => {
+    const { pools } = createLimited({ a: 1, b: 1, c: 1 }, 2);
+    const [one, other] = pools as [ReplicaPool, ReplicaPool];
+    const held = [lease(one, 'm'), lease(one, 'm')];
+    const tried = new Set(held.slice(0, 1).map(({ replica }) => replica));
+    const behind = one.waitFor('m', { tried, prefixKey: null }, LONG_MS);
+    const fresh = ask(one, 'm');
+    release(held, 'a');
+    expect(other.acquire('m', NONE)).toBe('busy');
+    fresh.abandon();
+    if (behind === 'overloaded') throw new Error(behind);
+    behind.abandon();
+  });
+
+  test('holds for replicas that come while requests wait, and forgets those that are gone', async () => {
+    const limited = createLimited({ a: 1, b: 1, c: 1 }, 2);
+    const [one, other] = limited.pools as [ReplicaPool, ReplicaPool];
+    const { registry, shared, publish } = limited;
+    const held = [lease(one, 'm'), lease(one, 'm')];
+    const wait = ask(one, 'm');
+    registry.configure([toReplicaConfig('d', ['m'], { maxInflight: 1 })], '2026-01-01T00:00:00.000Z');
+    shared.beginInflight(0, slotOf(limited, 'd'), 1);
+    publish();
+    // They are no candidates any more.
+    for (const each of held) each[Symbol.dispose]();
+    await new Promise(setImmediate);
+    expect(shared.waiting.count).toBe(1);
+    shared.endInflight(0, slotOf(limited, 'd'));
+    expect(other.acquire('m', NONE)).toBe('busy');
+    expect(replicaOf(await wait.result)).toBe('d');
+  });
+
+  test('makes no request wait for a replica that has got room before it began to', async () => {
+    const { pool, shared } = createLimited({ a: 1, b: 1, c: 1 });
+    const held = [lease(pool, 'm'), lease(pool, 'm'), lease(pool, 'n')];
+    const forN = ask(pool, 'n');
+    release(held, 'a');
+    const wait = pool.waitFor('m', { tried: NONE, prefixKey: null }, LONG_MS);
+    expect(shared.waiting.count).toBe(1);
+    if (wait === 'overloaded') throw new Error(wait);
+    expect(replicaOf(await wait.result)).toBe('a');
+    forN.abandon();
+  });
+});
+
 describe('the wait queue', () => {
   test('has a capacity over all workers, and has room again when a request has left', async () => {
     const { pools, shared } = createLimited({ a: 1, b: 1, c: 1 }, 2);
