@@ -22,8 +22,10 @@ export function createUpstreamConnections(
   replica: Pick<ReplicaConfig, 'url' | 'tlsName' | 'tls'>,
   { timeouts, clock, sharedReads, onDefect }: UpstreamSurroundings,
 ): UpstreamConnections {
-  const { protocol, hostname, port, host } = new URL(replica.url);
-  const isName = isIP(hostname) === 0 && !hostname.startsWith('[');
+  const { protocol, hostname: writtenName, port, host } = new URL(replica.url);
+  // A url has an IPv6 address in brackets. undici's connector would look it up as a name.
+  const hostname = writtenName.replace(/^\[(.*)\]$/, '$1');
+  const isName = isIP(hostname) === 0;
   const options = {
     allowH2: false,
     timeout: timeouts.connectMs,

@@ -18,7 +18,7 @@ test.each([
 });
 
 test('what is not said of certificates is left to Node', () => {
-  expect(toTlsOptions({})).toEqual({});
+  expect(toTlsOptions({})).toStrictEqual({});
   expect(toTlsOptions({ tls: { verify: true, ca: null, cert: null, key: null } } as never)).toEqual({
     rejectUnauthorized: true,
   });

@@ -43,6 +43,7 @@ test('a share ends once, and counts for no record unless one claims it', () => {
   const unclaimed = share();
   clock.nowMs += 1_000;
   unclaimed.end();
+  expect(times()).toMatchObject({ unrecordedMs: 2_000 });
   unclaimed.disclaim();
   expect(times()).toMatchObject({ unrecordedMs: 2_000 });
 

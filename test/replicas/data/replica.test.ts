@@ -75,6 +75,22 @@ describe('a replica', () => {
     expect(decisions.slice(1)).toEqual([{ ...decision, verdict: 'ok' }]);
   });
 
+  test('has answered as soon as a request shows it, and is an engine then', () => {
+    const { replica, shared } = createReplica();
+    replica.noteAnswered(200, true);
+    expect(replica.hasAnswered).toBe(true);
+    expect(shared.reachability.stateOf(replica.slot)).toMatchObject({ state: 'reachable', reason: null });
+  });
+
+  test.each([
+    ['https://a.test', 'tls_failed'],
+    ['http://a.test', 'connection_reset'],
+  ])('of %s that ends a connection for no known reason: %s', (url, reason) => {
+    const { replica, shared } = createReplica({ url });
+    replica.noteNotConnected(new Error('no reason'));
+    expect(shared.reachability.stateOf(replica.slot)).toMatchObject({ reason });
+  });
+
   test('is told apart in what it does with include_usage: it takes it, refuses it, or compresses its streams', () => {
     const { replica } = createReplica();
     expect([replica.acceptsIncludeUsage, replica.refusesIncludeUsage]).toEqual([false, false]);
@@ -150,6 +166,15 @@ describe('the connections of a replica', () => {
     await result;
     expect(connection.isClosed).toBe(true);
     // The new ones have the new time-outs.
+    const fresh = await open(replica.upstream);
+    replica.upstream.returnUnused(fresh);
+    expect(fresh.isClosed).toBe(true);
+  });
+
+  test('have the last time-outs also after its certificates have changed', async () => {
+    const { replica, next, url } = await start();
+    replica.reconnect({ ...TIMEOUTS, upstreamKeepAliveMs: 0 });
+    replica.update(next({ url, tls: { verify: false, ca: null, cert: null, key: null } as never }));
     const fresh = await open(replica.upstream);
     replica.upstream.returnUnused(fresh);
     expect(fresh.isClosed).toBe(true);

@@ -61,3 +61,12 @@ test('a sampler samples as often as it is told, and clears what it noted when it
     vi.useRealTimers();
   }
 });
+
+test('a sampler keeps no process alive', () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  const { sampler } = createSampler();
+  sampler.configure(400);
+  expect(timers()).toBe(before);
+  sampler.stop();
+});
