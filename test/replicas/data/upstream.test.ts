@@ -1,6 +1,7 @@
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -13,6 +14,10 @@ import { ScriptedTime } from '../../wire/scripted-time.ts';
 import { open } from '../../wire/upstream/collect-response.ts';
 
 const HOUR_MS = 3_600_000;
+/** Some containers have no IPv6. */
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) =>
+  all?.some((each) => each.address === '::1'),
+);
 
 let authority: TestAuthority;
 let certificate: IssuedCertificate;
@@ -56,7 +61,7 @@ const tlsOf = () => ({ verify: true, ca: authority.ca.cert, cert: null, key: nul
 describe('a connection of the data plane', () => {
   test.each([
     ['127.0.0.1', '127.0.0.1', true],
-    ['::1', '[::1]', true],
+    ...(HAS_IPV6 ? [['::1', '[::1]', true] as const] : []),
     ['127.0.0.1', 'localhost', false],
   ])('to %s at the host %s is used for as long as it stays open: %s', async (address, host, isKept) => {
     const port = await listenAt(createServer(), address);
