@@ -1011,6 +1011,198 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['silentSinceMs < waitingSinceMs', 'silentSinceMs <= waitingSinceMs']],
   },
   {
+    file: 'src/replicas/data/gpu-share.ts',
+    where: 'GpuShare.constructor',
+    why: 'Only a replica with GPUs begins a share.',
+    changes: [
+      ['replica.config.gpuCount ?? 0', 'replica.config.gpuCount'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/gpu-share.ts',
+    where: 'GpuShare.seconds',
+    why: 'Null divided by a number is 0.',
+    changes: [['this.#ms ?? 0', 'this.#ms']],
+  },
+  {
+    file: 'src/replicas/data/gpu-share.ts',
+    where: 'GpuShare.disclaim',
+    why: 'To add null to the unrecorded time adds 0.',
+    changes: [['this.#ms !== null', 'true']],
+  },
+  {
+    file: 'src/replicas/data/open-candidates.ts',
+    where: 'OpenCandidates.isOpen',
+    why: 'Policies ask about members of a set only, and each of them is a candidate.',
+    changes: [
+      ['replica === undefined || this.#context.tried.has(replica)', 'this.#context.tried.has(replica)'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/open-candidates.ts',
+    where: 'OpenCandidates.inflightAt',
+    why: 'Policies ask about members of a set only, and each of them is a candidate.',
+    changes: [
+      ['this.#replicas[index]?.inflight ?? 0', 'this.#replicas[index]?.inflight'],
+      ['this.#replicas[index]?.inflight', 'this.#replicas[index].inflight'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/open-candidates.ts',
+    where: 'OpenCandidates.seedAt',
+    why: 'Policies ask about members of a set only, and each of them is a candidate.',
+    changes: [
+      ['this.#replicas[index]?.seed ?? 0', 'this.#replicas[index]?.seed'],
+      ['this.#replicas[index]?.seed', 'this.#replicas[index].seed'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/pool.ts',
+    where: 'ReplicaPool',
+    why: 'Before the first snapshot there are no candidates: only whether it is complete is asked for then.',
+    changes: [
+      ['0', '1'],
+      ['false', 'true'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/pool.ts',
+    where: 'ReplicaPool.apply',
+    why: 'A snapshot has the cursors of models that its replicas serve, and of no others.',
+    changes: [['byModel.get(model) ?? []', 'byModel.get(model)']],
+  },
+  {
+    file: 'src/replicas/data/ramped-candidates.ts',
+    where: 'findRamping',
+    why: 'A candidate without a ramp is passed over later: this saves time.',
+    changes: [
+      ['set.from(index) === index && ramps.progressOf(slot) !== null', 'set.from(index) === index'],
+      ['ramping.size === 0', 'false'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/ramped-candidates.ts',
+    where: 'rampCandidates',
+    why: 'Without a share that is below 1, the candidates are chosen from as if none were on a ramp: this saves time.',
+    changes: [['shares.size === 0', 'false']],
+  },
+  {
+    file: 'src/replicas/data/ramped-candidates.ts',
+    where: 'rampCandidates',
+    why: 'Each share is that of a replica on a ramp, which has a slot.',
+    changes: [
+      ['ramping.get(index) ?? 0', 'ramping.get(index)'],
+      ['0#2', '1'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/ramped-candidates.ts',
+    where: 'RampedCandidates.noteTaken',
+    why: 'A replica with a share has a slot, and the turns of a ramp that has ended are asked for no more.',
+    changes: [
+      ['slot !== undefined && shares.has(index)', 'slot !== undefined'],
+      ['slot !== undefined && shares.has(index)', 'shares.has(index)'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/ramped-candidates.ts',
+    where: 'RampedCandidates.#isItsTurn',
+    why: 'Each share is that of a replica on a ramp, which has a slot.',
+    changes: [
+      ['ramping.get(index) ?? 0', 'ramping.get(index)'],
+      ['0', '1'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.pick',
+    why: 'In an empty set none is found: this saves time.',
+    changes: [['failing.size === 0', 'false']],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.pick',
+    why: 'What a policy chooses is a candidate, and null is the index of none.',
+    changes: [
+      ['index === null', 'false'],
+      ['index === null || replica === undefined', 'index === null'],
+      ['index === null || replica === undefined', 'replica === undefined'],
+    ],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.#onRamp',
+    why: 'Without it the ended ramps are looked at again: this saves time.',
+    changes: [
+      ['ramped === null', 'false'],
+      ['this.#eligible = { ...eligible, ramping: null };', ''],
+    ],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.#claimRetry.isOpen',
+    why: 'An open candidate is there.',
+    changes: [['this.candidates[index]?.claimRetry()', 'this.candidates[index].claimRetry()']],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.#claimRetry',
+    why: 'Null is the index of no candidate.',
+    changes: [['index === null', 'false']],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.#deriveEligible',
+    why: 'What is derived at one version is the same each time: this saves time.',
+    changes: [['this.#eligible?.version === version', 'false']],
+  },
+  {
+    file: 'src/replicas/data/rotation.ts',
+    where: 'Rotation.#deriveEligible.undrained',
+    why: 'A set asks about the indices of candidates only.',
+    changes: [['replica?.isDrained', 'replica.isDrained']],
+  },
+  {
+    file: 'src/replicas/data/upstream.ts',
+    where: 'createUpstreamConnections',
+    why: "Without a port, undici's connector takes the same ones.",
+    changes: [
+      ["port || (protocol === 'https:' ? '443' : '80')", 'port'],
+      ["'443'", "''"],
+      ["'80'", "''"],
+    ],
+  },
+  {
+    file: 'src/replicas/data/wait-queue.ts',
+    where: 'WaitQueue.regroup',
+    why: 'Only the sign of a comparison counts.',
+    changes: [['1', '2']],
+  },
+  {
+    file: 'src/replicas/data/wait-queue.ts',
+    where: 'WaitQueue.#end',
+    why: 'A request waits in one rotation only.',
+    changes: [['return;', '']],
+  },
+  {
+    file: 'src/replicas/data/wait-queue.ts',
+    where: 'WaitQueue.#publishHeads',
+    why: 'The cell has this ticket already.',
+    changes: [['this.#heads.get(slot) !== ticket', 'true']],
+  },
+  {
+    file: 'src/replicas/data/wait-queue.ts',
+    where: 'WaitQueue.#findHeads',
+    why: 'Those behind have later tickets, and so become the first nowhere: this saves time.',
+    changes: [
+      ['context.tried.size === 0', 'false'],
+      ['break;', ''],
+    ],
+  },
+  {
     file: 'src/wire/client/client-connection.ts',
     where: 'ClientConnection',
     why: 'It is set before it is compared.',

@@ -3,8 +3,7 @@ import type { ReplicaConfig } from '#replicas/terms';
 
 /** The path of a replica's url, without a trailing slash; often empty. */
 export function pathPrefixOf(url: string): string {
-  const { pathname } = new URL(url);
-  return pathname === '/' ? '' : pathname.replace(/\/$/, '');
+  return new URL(url).pathname.replace(/\/$/, '');
 }
 
 /** How long connections may take to open, and how long they are used. */

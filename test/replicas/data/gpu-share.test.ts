@@ -13,7 +13,11 @@ function createReplica(gpuCount: number | null = 2) {
   };
   const slot = pools.registry.find('a')?.slot ?? -1;
   const times = () => pools.shared.gpuTimes.timeOf(slot);
-  return { clock, lease, times };
+  const configure = (later: number | null) => {
+    pools.registry.configure([toReplicaConfig('a', ['m'], { gpuCount: later })], '2026-01-01T00:00:00.000Z');
+    pools.publish();
+  };
+  return { clock, lease, times, configure };
 }
 
 test('a lease takes the time of all GPUs while it is alone, and a part of it while it is not', () => {
@@ -66,4 +70,14 @@ test('a share ends once, and counts for no record unless one claims it', () => {
   expect(times()).toMatchObject({ unrecordedMs: 4_000 });
   early.end();
   expect(times()).toMatchObject({ unrecordedMs: 6_000 });
+});
+
+test('time costs nothing once a lease has ended on a replica that has no GPUs any more', () => {
+  const { clock, lease, configure } = createReplica();
+  const [first, second] = [lease(), lease()];
+  configure(null);
+  first[Symbol.dispose]();
+  clock.nowMs += 1_000;
+  second[Symbol.dispose]();
+  expect([first.gpuShare?.seconds, second.gpuShare?.seconds]).toEqual([0, 0]);
 });
