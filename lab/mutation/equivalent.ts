@@ -1179,7 +1179,10 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     file: 'src/replicas/data/wait-queue.ts',
     where: 'WaitQueue.regroup',
     why: 'Only the sign of a comparison counts.',
-    changes: [['1', '2']],
+    changes: [
+      ['1', '2'],
+      ['1#2', '2'],
+    ],
   },
   {
     file: 'src/replicas/data/wait-queue.ts',

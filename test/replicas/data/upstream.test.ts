@@ -59,9 +59,9 @@ function connectTo(url: string) {
 const tlsOf = () => ({ verify: true, ca: authority.ca.cert, cert: null, key: null });
 
 describe('a connection of the data plane', () => {
-  test.each([
+  test.each<[address: string, host: string, isKept: boolean]>([
     ['127.0.0.1', '127.0.0.1', true],
-    ...(HAS_IPV6 ? [['::1', '[::1]', true] as const] : []),
+    ...(HAS_IPV6 ? ([['::1', '[::1]', true]] satisfies [string, string, boolean][]) : []),
     ['127.0.0.1', 'localhost', false],
   ])('to %s at the host %s is used for as long as it stays open: %s', async (address, host, isKept) => {
     const port = await listenAt(createServer(), address);
