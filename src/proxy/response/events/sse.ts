@@ -95,8 +95,7 @@ export class SseSplitter {
       lineStart = position;
       if (!isBlank) continue;
       this.#endEvent(bytes, eventStart, position, sink);
-      if (!this.#endedInCr) position = lineStart = takeAllKnown(bytes, position, sink);
-      eventStart = position;
+      position = lineStart = eventStart = takeAllKnown(bytes, position, sink);
     }
     this.#isAtLineStart = lineStart === bytes.length;
     this.#keep(bytes, eventStart, sink);
@@ -175,7 +174,7 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: C
   let joined: Buffer | null = null;
   let joinedBytes = 0;
   into.hasErrorLine = false;
-  for (let lineStart = skipByteOrderMark(bytes, start, end); lineStart < end; ) {
+  for (let lineStart = skipByteOrderMark(bytes, start); lineStart < end; ) {
     const lineEnd = endOfLine(bytes, lineStart, end);
     if (isField(bytes, lineStart, lineEnd, 'data')) {
       const valueStart = startOfValue(bytes, lineStart + 4, lineEnd);
@@ -198,7 +197,8 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: C
     } else if (isField(bytes, lineStart, lineEnd, 'error')) {
       into.hasErrorLine = true;
     }
-    lineStart = lineEnd + lengthOfTerminator(bytes, lineEnd, end);
+    // The LF of a CRLF then is an empty line, which has no field.
+    lineStart = lineEnd + 1;
   }
   into.isInPlace = joined === null;
   into.bytes = joined ?? bytes;
@@ -209,9 +209,8 @@ export function readEventData(bytes: Buffer, start: number, end: number, into: C
   return lineCount > 0;
 }
 
-function skipByteOrderMark(bytes: Buffer, start: number, end: number): number {
-  const isMark =
-    end - start >= 3 && bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf;
+function skipByteOrderMark(bytes: Buffer, start: number): number {
+  const isMark = bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf;
   return isMark ? start + 3 : start;
 }
 
@@ -219,10 +218,6 @@ function endOfLine(bytes: Buffer, start: number, end: number): number {
   let position = start;
   while (position < end && bytes[position] !== LF && bytes[position] !== CR) position++;
   return position;
-}
-
-function lengthOfTerminator(bytes: Buffer, position: number, end: number): number {
-  return bytes[position] === CR && position + 1 < end && bytes[position + 1] === LF ? 2 : 1;
 }
 
 function isField(bytes: Buffer, start: number, end: number, name: 'data' | 'event' | 'error'): boolean {

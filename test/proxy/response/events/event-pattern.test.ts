@@ -56,6 +56,59 @@ describe('an event pattern', () => {
     const longText = Buffer.from(withText('x'.repeat(100_000)));
     expect(patternOf(EVENT).match(longText, 0)).toBe(longText.length);
   });
+
+  test('has no text before it has matched', () => {
+    expect(patternOf(EVENT).hasText).toBe(false);
+  });
+
+  test.each([0, 1, 2, 3])('counts every byte outside of its text, with %d more at both sides', (count) => {
+    const blanks = ' '.repeat(count);
+    const event = `data: ${blanks}${EVENT.slice(6, -2)}${blanks}\n\n`;
+    const pattern = patternOf(event);
+    const text = event.indexOf('one');
+    for (let at = 0; at < event.length; at++) {
+      const changed = Buffer.from(`${event}data`);
+      changed[at] = (changed[at] as number) ^ 1;
+      const isText = at >= text && at < text + 3;
+      expect(pattern.match(changed, 0)).toBe(isText ? event.length : -1);
+    }
+  });
+
+  test.each(['a b', ' ', '!'])('may have %j in its text', (json) => {
+    expect(patternOf(EVENT).match(Buffer.from(withText(json)), 0)).toBe(withText(json).length);
+  });
+
+  test.each(['a\nb', 'a\\x', 'a', '\\'])('does not end in what was read before: %j', (json) => {
+    const [before = '', after = ''] = EVENT.split('one');
+    const read = `x${after}`;
+    expect(patternOf(EVENT).match(Buffer.from(`${read}${before}${json}`), read.length)).toBe(-1);
+  });
+
+  test.each([
+    [2048, true],
+    [2049, false],
+  ])('is remembered up to 2048 bytes without its text: %d', (size, isRemembered) => {
+    for (const text of ['', 'x'.repeat(3000)]) {
+      const event = EVENT.replace('null', `"${'x'.repeat(size - EVENT.length + 3 - 2 + 4)}"`).replace(
+        'one',
+        text,
+      );
+      expect(event.length - text.length).toBe(size);
+      const bytes = Buffer.from(`data: before\n\n${event}`);
+      const from = bytes.length - event.length;
+      const start = bytes.indexOf('"content":"') + 11;
+      const pattern = new EventPattern(new EventScratch());
+      pattern.remember(bytes, from, bytes.length, { start, end: start + text.length });
+      expect(pattern.match(bytes, from)).toBe(isRemembered ? bytes.length : -1);
+    }
+  });
+
+  test('reads the bytes of a read through one view', () => {
+    const scratch = new EventScratch();
+    const bytes = Buffer.from('a');
+    expect(scratch.viewOf(bytes)).toBe(scratch.viewOf(bytes));
+    expect(scratch.viewOf(Buffer.from('b')).getInt8(0)).toBe(98);
+  });
 });
 
 describe('a stream read by pattern', () => {
