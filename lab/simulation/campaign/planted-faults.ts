@@ -130,8 +130,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'the ledger does not know the requests that a dead worker had begun',
     patch: {
       file: 'otel/ledger/numbered-ledger.ts',
-      from: 'book.lost(missing + open);',
-      to: 'book.lost(missing);',
+      from: 'const lost = (begun - lastSeq) >>> 0;',
+      to: 'const lost = 0;',
     },
     needs: (plan) => plan.hasLedger && killsWorker(plan),
   },

@@ -3,7 +3,6 @@ import type { RequestRecord } from '#otel/record/registry';
 import { LEAST_RECORD } from '#testkit/records/records.ts';
 import type { Observation } from '#verdict';
 import { createPeerObserver } from '../../../src/gateway/composition/observe-peers.ts';
-import { encodeRecord } from '../../otel/encoded-spans.ts';
 
 /** What a request shows whose record has these members, after these attempts failed. */
 function observe(
@@ -12,8 +11,8 @@ function observe(
 ): readonly Observation[] {
   const seen: Observation[] = [];
   const take = createPeerObserver({ observe: (each) => void seen.push(each) });
-  const record = { ...LEAST_RECORD, replica: 'a', ...members };
-  take({ record, encodedSpan: encodeRecord(record, { events: failedAttempts.map(toEvent) }) });
+  const failed_attempts = failedAttempts.map(toFailedAttempt);
+  take({ record: { ...LEAST_RECORD, replica: 'a', failed_attempts, ...members }, encodedSpan: null });
   return seen;
 }
 
@@ -23,14 +22,9 @@ interface FailedAttempt {
   readonly status?: number;
 }
 
-function toEvent({ replica, durationMs, status }: FailedAttempt): object {
-  const attributes = [
-    { key: 'gateway.replica', value: { stringValue: replica } },
-    { key: 'error.type', value: { stringValue: 'upstream_failed' } },
-    { key: 'gateway.duration_ms', value: { doubleValue: durationMs } },
-    ...(status === undefined ? [] : [{ key: 'http.response.status_code', value: { intValue: status } }]),
-  ];
-  return { name: 'gateway.attempt_failed', attributes };
+function toFailedAttempt({ replica, durationMs, status }: FailedAttempt) {
+  const failure = 'upstream_failed';
+  return { replica, failure, status: status ?? null, duration_ms: durationMs, after_ms: durationMs };
 }
 
 describe('a request shows of its replica', () => {
