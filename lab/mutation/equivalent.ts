@@ -1935,4 +1935,117 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     why: 'What is no object has no usage and no choices, and passes.',
     changes: [["chunk.kind !== 'object'", 'false']],
   },
+  {
+    file: 'src/proxy/response/model-finder.ts',
+    where: 'ModelFinder',
+    why: 'Whether a key is next is set where the object begins, and nothing is a key before.',
+    changes: [['false#4', 'true']],
+  },
+  {
+    file: 'src/proxy/response/model-finder.ts',
+    where: 'ModelFinder.#readString',
+    why: 'A key that is too long is none of those that are looked for, however much of it is kept.',
+    changes: [
+      ['this.#keyBytes !== null && this.#keyBytes.length <= MAX_KEY_BYTES', 'this.#keyBytes !== null'],
+    ],
+  },
+  {
+    file: 'src/proxy/response/model-finder.ts',
+    where: 'ModelFinder.#endString',
+    why: 'What is kept of a longer key has one byte more than any key that is looked for.',
+    changes: [['this.#keyBytes.length > MAX_KEY_BYTES', 'false']],
+  },
+  {
+    file: 'src/proxy/response/model-finder.ts',
+    where: 'ModelFinder.#take',
+    why: 'At that depth only the object is followed, and outside of it no key is known.',
+    changes: [['isFollowed && this.#depth === 1', 'this.#depth === 1']],
+  },
+  {
+    file: 'src/proxy/response/model-finder.ts',
+    where: 'toKey',
+    why: 'JSON.parse returns a text without escapes as it is, or fails where it is not that of a key that is looked for.',
+    changes: [
+      ["!text.includes('\\\\')", 'false'],
+      ["'\\\\'", "''"],
+    ],
+  },
+  {
+    file: 'src/proxy/response/model-rewriter.ts',
+    where: 'ModelRewriter',
+    why: 'Each piece sets it before it is used.',
+    changes: [['0', '1']],
+  },
+  {
+    file: 'src/proxy/response/model-rewriter.ts',
+    where: 'ModelRewriter.#readJson',
+    why: 'Within a name nothing goes out, and where it ends the place is set again.',
+    changes: [['wasInName && !this.#finder.isInName', 'wasInName']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.constructor',
+    why: 'Both stand for nobody to tell.',
+    changes: [['reading?.onResponseId ?? null', 'reading?.onResponseId']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.write',
+    why: 'Without anybody to tell, an id is told to nobody.',
+    changes: [['this.#onResponseId !== null', 'true']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.write',
+    why: 'Events are read together with the tap.',
+    changes: [['this.#streamTap?.responseId', 'this.#streamTap.responseId']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.end',
+    why: 'Without anybody to tell, an id is told to nobody.',
+    changes: [['this.#onResponseId !== null', 'true']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.breakOff',
+    why: 'Events are read only with a reading.',
+    changes: [['this.#events === null || this.#reading === null', 'this.#events === null']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.#tellId',
+    why: 'It is called only where somebody is to be told.',
+    changes: [['this.#onResponseId?.(id)', 'this.#onResponseId(id)']],
+  },
+  {
+    file: 'src/proxy/response/relay.ts',
+    where: 'Relay.#stopHolding',
+    why: 'To clear no timer, or one twice, changes nothing.',
+    changes: [
+      ['this.#holdTimer !== null', 'true'],
+      ['this.#holdTimer = null;', ''],
+    ],
+  },
+  {
+    file: 'src/proxy/response/response-fields.ts',
+    where: 'FinishReasons.add',
+    why: 'The place is overwritten by the reason.',
+    changes: [['this.#reasons.length < index', 'this.#reasons.length <= index']],
+  },
+  {
+    file: 'src/proxy/response/response-fields.ts',
+    where: 'toResponseId',
+    why: 'As a pattern reads it, null is a word that is an id: null is returned as it is.',
+    changes: [['id !== null && RESPONSE_ID.test(id)', 'RESPONSE_ID.test(id)']],
+  },
+  {
+    file: 'src/proxy/response/stream-tap.ts',
+    where: 'StreamTap.fill',
+    why: 'Without output the last time is 0, so that no time has passed.',
+    changes: [
+      ['this.#firstOutputMs ?? 0', 'this.#firstOutputMs'],
+      ['0', '1'],
+    ],
+  },
 ];

@@ -501,3 +501,12 @@ describe('an answer of 30 MB of embeddings', () => {
     });
   });
 });
+
+test.each(['', '{', '{}', '[]', '{"id":null}'])(
+  'an answer that tells nothing has no usage and no id: %j',
+  (text) => {
+    const tap = new JsonTap(toReading());
+    tap.push(Buffer.from(text));
+    expect([tap.usage, tap.responseId, tap.state]).toStrictEqual([{}, null, null]);
+  },
+);

@@ -12,6 +12,7 @@ function rewrite(text: string, isEventStream: boolean, cuts: readonly number[] =
   const edges = [0, ...cuts, bytes.length];
   const rewriter = new ModelRewriter(ALIAS, isEventStream);
   const out = edges.slice(1).flatMap((edge, i) => rewriter.rewrite([bytes.subarray(edges[i], edge)]));
+  expect(out.every((piece) => piece.length > 0)).toBe(true);
   return Buffer.concat(out).toString();
 }
 
@@ -104,6 +105,13 @@ describe('the name of the model in a stream', () => {
     expect(rewrite('data: {"model":"m\n\ndata: {"model":"m"}\n\n', true)).toBe(
       `data: {"model":${WRITTEN}\n\ndata: {"model":${WRITTEN}}\n\n`,
     );
+  });
+
+  test('is found after an event that is no JSON, and not in a line after one that cuts it off', () => {
+    const given = 'data: {"a":{"b\n\ndata: {"model":"m\ndata: "x"}\n\ndata: {"model":"m"}\n\n';
+    const expected = `data: {"a":{"b\n\ndata: {"model":${WRITTEN}\ndata: "x"}\n\ndata: {"model":${WRITTEN}}\n\n`;
+    expect(rewrite(given, true)).toBe(expected);
+    expect(rewrite(given, true, everyCut(given))).toBe(expected);
   });
 
   test.each([

@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Fingerprint } from '#replicas';
-import { toReading } from '#testkit/reading/response-reading.ts';
+import { toReading, undoRulesOf } from '#testkit/reading/response-reading.ts';
 import { Fields } from '#wire';
 import { toRelayedHead } from '../../../src/proxy/attempt/headers.ts';
 import { RESPONSES } from '../../../src/proxy/endpoints/responses.ts';
@@ -17,11 +17,12 @@ const event = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
 interface Options extends Partial<ResponseUse> {
   readonly status?: string;
   readonly admission?: { fieldLines(): string };
+  readonly isWhole?: boolean;
 }
 
 /** A response with these lines on its way to a client, and what happens to its source. */
 function open(lines: readonly string[], options: Options = {}) {
-  const { status = '200 OK', reading = null, modelName = null, admission } = options;
+  const { status = '200 OK', reading = null, modelName = null, admission, isWhole = false } = options;
   const opened = openExchange(undefined, { takesAll: true });
   const { exchange, http, written } = opened;
   if (admission !== undefined) exchange.admission = admission as unknown as typeof exchange.admission;
@@ -32,7 +33,7 @@ function open(lines: readonly string[], options: Options = {}) {
     exchange,
     head,
     { reading, modelName },
-    { source, arrivedMs: 5, fingerprint: new Fingerprint() },
+    { source: isWhole ? null : source, arrivedMs: 5, fingerprint: new Fingerprint() },
   );
   const send = (text: string) => {
     relay.write(Buffer.from(text));
@@ -318,5 +319,112 @@ describe('an answer that only the end of its connection ends', () => {
     send('{"id":"r1"}');
     relay.breakOff('upstream_failed');
     expect([exchange.ending, exchange.isTruncated]).toEqual(['upstream_failed', true]);
+  });
+});
+
+describe('a finishing event that waits for the next one', () => {
+  const finishing = event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+  const delta = event({ choices: [{ index: 0, delta: { content: 'a' } }] });
+  const usage = event({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } });
+
+  function openHeld(engine: 'llamacpp' | 'vllm' = 'llamacpp') {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const opened = open(STREAM, { reading: toReading({ undo: undoRulesOf(engine) }) });
+    const has = (text: string) => opened.http.text().includes(text);
+    return { ...opened, has };
+  }
+
+  test.each([
+    ['llamacpp', 50],
+    ['vllm', 1000],
+  ] as const)('goes out when its time is over: %s', (engine, holdMs) => {
+    const { send, has } = openHeld(engine);
+    send(finishing);
+    vi.advanceTimersByTime(holdMs - 1);
+    expect(has(finishing)).toBe(false);
+    vi.advanceTimersByTime(2);
+    expect(has(finishing)).toBe(true);
+  });
+
+  test('waits no longer for a part of the next one', () => {
+    const { send, has } = openHeld();
+    send(finishing);
+    vi.advanceTimersByTime(40);
+    send(delta.slice(0, -5));
+    vi.advanceTimersByTime(12);
+    expect(has(finishing)).toBe(true);
+  });
+
+  test('waits anew if it is another one', () => {
+    const { send, has } = openHeld();
+    send(finishing);
+    vi.advanceTimersByTime(40);
+    send(finishing.replace('stop', 'length'));
+    expect(has(finishing)).toBe(true);
+    vi.advanceTimersByTime(40);
+    expect(has('length')).toBe(false);
+    vi.advanceTimersByTime(12);
+    expect(has('length')).toBe(true);
+  });
+
+  test('leaves no timer behind, whatever it ended with', () => {
+    const next = openHeld();
+    next.send(delta);
+    expect(vi.getTimerCount()).toBe(0);
+    next.send(finishing);
+    expect(vi.getTimerCount()).toBe(1);
+    next.send(usage);
+    expect([vi.getTimerCount(), next.has(finishing)]).toEqual([0, true]);
+    next.send(finishing);
+    next.relay.stop();
+    expect(vi.getTimerCount()).toBe(0);
+    const ended = openHeld();
+    ended.send(finishing);
+    expect(ended.end()).toContain(finishing);
+    expect(vi.getTimerCount()).toBe(0);
+    const broken = openHeld();
+    broken.send(finishing);
+    broken.relay.breakOff('upstream_failed');
+    expect([vi.getTimerCount(), broken.has(finishing)]).toEqual([0, true]);
+  });
+});
+
+describe('a response without more to it', () => {
+  test('tells no id where it cannot be read', () => {
+    const ids: unknown[] = [];
+    const reading = toReading({ onResponseId: (id) => ids.push(id) });
+    const { send, end } = open([JSON_LINE, 'Content-Encoding: gzip', 'Content-Length: 1'], { reading });
+    send('a');
+    end();
+    expect(ids).toEqual([]);
+  });
+
+  test('has nothing to pause where all of it is here', () => {
+    const { send, pause, exchange } = open(['Content-Length: 5'], { isWhole: true });
+    pause(true);
+    send('b');
+    exchange.http.onDrain?.();
+    expect(exchange.isFinished).toBe(false);
+  });
+
+  test('is cut where it breaks off and only its connection would say where it ends', () => {
+    const { send, relay, exchange } = open(['Content-Type: text/plain']);
+    send('a');
+    relay.breakOff('upstream_failed');
+    expect([exchange.ending, exchange.isTruncated]).toEqual(['upstream_failed', true]);
+  });
+
+  test('goes out once, and each read of it has its time', () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(42);
+    onTestFinished(() => now.mockRestore());
+    const { relay, send, http } = open(STREAM, { reading: toReading() });
+    send(': c\n\n');
+    const delta = event({ choices: [{ index: 0, delta: { content: 'a' } }] });
+    send(delta);
+    expect(http.text().split(delta)).toHaveLength(2);
+    const fields: { ttft_ms?: number } = {};
+    (relay.facts as { fill(fields: object): void }).fill(fields);
+    expect(fields.ttft_ms).toBe(42);
   });
 });

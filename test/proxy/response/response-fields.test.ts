@@ -60,7 +60,7 @@ test('what an engine calls a response and its model is recorded as far as it is 
 test('what an engine tells of tokens is recorded, figure by figure', () => {
   const none: ResponseFields = {};
   fillUsage(none, {});
-  expect(none).toEqual({});
+  expect(none).toStrictEqual({});
   const fields: ResponseFields = {};
   fillUsage(fields, {
     ...{ promptTokens: 1, completionTokens: 2, cachedTokens: 3, reasoningTokens: 4, audioSeconds: 5 },

@@ -36,6 +36,16 @@ function open(needsEndMark = true) {
 }
 
 describe('what a stream says', () => {
+  test('is not whole before its first event', () => {
+    expect(open().tap.isWhole).toBe(false);
+  });
+
+  test('is asked for its model until it has told it', () => {
+    const { tap, take } = open();
+    take({ identity: { id: 'r', model: null } });
+    expect(tap.wantsIdentity).toBe(true);
+  });
+
   test('is nothing at first, and nothing by an event without data', () => {
     const { tap, fields } = open();
     tap.observe(null, false, 5);
@@ -93,6 +103,7 @@ describe('what a stream says', () => {
     const { take, fields } = open();
     take({ timings: { a: 1 }, finished: [{ index: 1, reason: 'stop' }] });
     take({ timings: { a: 2 }, finished: [{ index: 0, reason: 'length' }] });
+    take({});
     expect(fields()).toEqual({ timings: { a: 2 }, finish_reasons: ['length', 'stop'] });
   });
 });

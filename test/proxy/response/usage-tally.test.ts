@@ -103,3 +103,9 @@ test('the tokens of a prompt are all of its parts, where the API counts these', 
     ...{ promptTokens: 12, cachedTokens: 4 },
   });
 });
+
+test('each choice has a prompt of its own where one choice per prompt was asked for', () => {
+  const tally = create();
+  for (const index of [0, 1]) tally.add({ promptTokens: 3, completionTokens: 1 }, index, false);
+  expect(tally.total()).toEqual({ promptTokens: 6, completionTokens: 2 });
+});
