@@ -142,6 +142,8 @@ async function serveAndCut(
   await gateway.readAdmin();
   await collector.close();
   await serveAll();
+  // The answer comes when the records of all workers have arrived: they are in the queue, and then in the spool.
+  await gateway.callAdmin('/admin/stats');
   replica.answer(async ({ request, head, write }) => {
     await request.body;
     await head(200, ['Content-Type', 'text/event-stream']);
