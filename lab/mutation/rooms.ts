@@ -91,7 +91,7 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
   ),
   room(
     'replicas/data',
-    null,
+    77.6,
     ['src/replicas/data'],
     [
       'test/replicas/data',
@@ -101,7 +101,7 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
   ),
   room(
     'proxy/response',
-    null,
+    75.4,
     ['src/proxy/response'],
     ['test/proxy/response', 'test/proxy/endpoints', 'test/gateway/responses/usage.test.ts'],
   ),
