@@ -15,6 +15,7 @@ import {
   endParkedSpan,
   type ParkedSpan,
   type RequestSpan,
+  type RequestSpanSettings,
   type RequestSpanStart,
   type SpanDepth,
 } from './request-span.ts';
@@ -48,8 +49,6 @@ export interface Recorder {
    * or discarded with `discardRequestSpan`.
    */
   startRequestSpan(start: RequestSpanStart): RequestSpan;
-  /** Ends a span that was parked, on this thread or another one: its record is as that of any other span. */
-  endParkedSpan(parked: ParkedSpan, record: RequestRecord, http: HttpFacts): void;
   /** Discards a started span: the message was not a valid request, or its record is made on another thread. */
   discardRequestSpan(): void;
   /**
@@ -61,26 +60,33 @@ export interface Recorder {
   shutdown(): Promise<void>;
 }
 
+/** Ends a span that was parked, on this thread or another one: its record is as that of any other span. */
+export type EndParkedSpan = (parked: ParkedSpan, record: RequestRecord, http: HttpFacts) => void;
+
+/** Creates what ends parked spans. It needs no SDK to run. */
+export function createParkedSpanEnder(
+  { spans }: Pick<RecorderSettings, 'spans'>,
+  { consumer, log }: RecorderCollaborators,
+): EndParkedSpan {
+  const processor = new RecordProcessor(consumer, log);
+  const settings = toSpanSettings(spans, consumer);
+  return (parked, record, http) => endParkedSpan(parked, { record, http }, processor, settings);
+}
+
 /** Starts the OpenTelemetry SDK of a thread that serves requests. */
 export function startRecorder(
-  { incoming, spans = 'server' }: RecorderSettings,
+  { incoming, spans }: RecorderSettings,
   { consumer, log }: RecorderCollaborators,
 ): Recorder {
   const ids = new RandomIds();
   const processor = new RecordProcessor(consumer, log);
-  const settings = {
-    depth: spans,
-    genAi: readGenAiNames(),
-    number: (record: RequestRecord) => consumer.number(record),
-  };
   const { tracer, shutdown } = startTracer(processor, ids);
-  const startSpan = createRequestSpans(tracer, settings);
+  const startSpan = createRequestSpans(tracer, toSpanSettings(spans, consumer));
   return {
     startRequestSpan(start) {
       consumer.begin();
       return startSpan(incoming === 'ignore' ? { ...start, incoming: undefined } : start);
     },
-    endParkedSpan: (parked, record, http) => endParkedSpan(parked, { record, http }, processor, settings),
     discardRequestSpan: () => consumer.discard(),
     createUnrecordedContext(context) {
       const passed = context?.isTrusted === true ? toPassedContext(context) : null;
@@ -90,6 +96,10 @@ export function startRecorder(
     },
     shutdown,
   };
+}
+
+function toSpanSettings(depth: SpanDepth = 'server', consumer: RecordConsumer): RequestSpanSettings {
+  return { depth, genAi: readGenAiNames(), number: (record) => consumer.number(record) };
 }
 
 /** The newest names if OTEL_SEMCONV_STABILITY_OPT_IN asks for them, as the conventions define it. */

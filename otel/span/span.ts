@@ -8,6 +8,12 @@
 export { type AdminAction, startAdminSpans } from './admin-spans.ts';
 export type { AttemptSpan } from './child-spans.ts';
 export type { IncomingContext, TraceContextFields } from './incoming-context.ts';
-export { type Recorder, type RecorderSettings, startRecorder } from './recorder.ts';
+export {
+  createParkedSpanEnder,
+  type EndParkedSpan,
+  type Recorder,
+  type RecorderSettings,
+  startRecorder,
+} from './recorder.ts';
 export type { ParkedSpan, RequestSpan } from './request-span.ts';
 export { ROLLOUT } from './rollout-step.ts';

@@ -1,6 +1,6 @@
 import type { LimitRows } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
-import type { Recorder } from '#otel/span';
+import type { EndParkedSpan } from '#otel/span';
 import type { BackgroundResponse, ResponseFields } from '#proxy';
 import { GpuShare } from '#replicas';
 import {
@@ -16,6 +16,7 @@ import { askForResponse, type ResponseState } from './ask-for-response.ts';
 import { printBackground, type StoredBackground, type StoredResponse } from './background-file.ts';
 import { BackgroundStore } from './background-store.ts';
 import { type BackgroundEnd, decideFollow, type FollowStep } from './decide-follow.ts';
+import { makeRecord, withGpuSeconds } from './make-record.ts';
 import { Unfollowed } from './unfollowed.ts';
 
 /** What the work in the background is followed with. A pino logger fits as `log`. */
@@ -24,8 +25,7 @@ export interface BackgroundCollaborators {
   readonly counts: BackgroundCounts;
   readonly shared: SharedState;
   readonly limitRows: Pick<LimitRows, 'nameOf' | 'useTokens'>;
-  /** Makes the records. */
-  readonly recorder: Pick<Recorder, 'endParkedSpan'>;
+  readonly endParkedSpan: EndParkedSpan;
   readonly file: StateFile<StoredBackground>;
   /** `limits.background`, in effect. */
   readonly limitMs: () => number;
@@ -125,7 +125,12 @@ export class BackgroundWork {
     const stored = { ...held, replica: name, url, limits };
     const begunMs = performance.now() - held.record.e2e_ms;
     if (id === null || this.#isClosed || !this.#add(server, { ...stored, id }, { begunMs, isKnown: true })) {
-      this.#makeRecord(stored, { end: 'not_followed', ageMs: held.record.e2e_ms, gpuSeconds: 0, fields: {} });
+      makeRecord(this.#collaborators, stored, {
+        end: 'not_followed',
+        ageMs: held.record.e2e_ms,
+        gpuSeconds: 0,
+        fields: {},
+      });
       const limitMs = this.#collaborators.limitMs();
       server.unfollowed.add(begunMs + limitMs, limitMs);
       this.#store.changed();
@@ -171,7 +176,7 @@ export class BackgroundWork {
     if (await this.#store.close()) return;
     for (const [{ begunMs }, stored] of open) {
       const ageMs = performance.now() - begunMs;
-      this.#makeRecord(stored, { end: 'not_followed', ageMs, gpuSeconds: 0, fields: {} });
+      makeRecord(this.#collaborators, stored, { end: 'not_followed', ageMs, gpuSeconds: 0, fields: {} });
     }
   }
 
@@ -272,45 +277,13 @@ export class BackgroundWork {
     this.#bytes -= follow.text.length;
     const gpuSeconds = endShare(follow);
     const stored: StoredResponse = JSON.parse(follow.text);
-    this.#makeRecord(stored, { end, ageMs: performance.now() - follow.begunMs, gpuSeconds, fields });
-    this.#store.changed();
-  }
-
-  /** Makes the record of a response, and charges its client for the tokens. */
-  #makeRecord(
-    { record, http, span, limits, chargedTokens }: Omit<StoredResponse, 'id'>,
-    {
+    makeRecord(this.#collaborators, stored, {
       end,
-      ageMs,
+      ageMs: performance.now() - follow.begunMs,
       gpuSeconds,
       fields,
-    }: {
-      readonly end: BackgroundEnd;
-      readonly ageMs: number;
-      readonly gpuSeconds: number | null;
-      readonly fields: ResponseFields;
-    },
-  ): void {
-    const { recorder, limitRows, log } = this.#collaborators;
-    const isFailed = fields.finish_reasons?.includes('failed') === true;
-    const ended = {
-      ...withGpuSeconds(record, gpuSeconds),
-      ...fields,
-      ...(isFailed ? { error_type: 'upstream_error' } : {}),
-      background_ms: ageMs,
-      background_end: end,
-    };
-    const { prompt_tokens, completion_tokens } = fields;
-    if (prompt_tokens !== undefined || completion_tokens !== undefined) {
-      const usedTokens = (prompt_tokens ?? 0) + (completion_tokens ?? 0);
-      for (const name of limits) limitRows.useTokens(name, usedTokens - chargedTokens);
-    }
-    try {
-      recorder.endParkedSpan(span, ended, http);
-    } catch (error) {
-      // A file in state_dir may hold a span that is none.
-      log.error({ error: error instanceof Error ? error.name : typeof error }, 'record handling failed');
-    }
+    });
+    this.#store.changed();
   }
 
   #count(server: Server): void {
@@ -401,9 +374,4 @@ function waitForServer({ follows }: Server, untilMs: number): void {
 function endShare({ gpuShare }: Follow): number | null {
   gpuShare?.end();
   return gpuShare?.seconds ?? null;
-}
-
-function withGpuSeconds(record: StoredResponse['record'], seconds: number | null): StoredResponse['record'] {
-  if (seconds === null) return record;
-  return { ...record, gpu_seconds: (record.gpu_seconds ?? 0) + seconds };
 }

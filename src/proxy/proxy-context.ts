@@ -56,7 +56,7 @@ export interface ProxyLog extends AttemptLog {
 /** What the proxy works with. */
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
-  readonly telemetry: Recorder;
+  readonly telemetry: Omit<Recorder, 'shutdown'>;
   readonly inspector: BodyInspector;
   readonly bodyBudget: SharedLimit;
   readonly limiter: ClientLimiter;

@@ -38,7 +38,7 @@ async function open({
   const work = new BackgroundWork({
     ...{ registry, counts, shared, limitMs: () => limitMs, log: { info: say, warn: say, error: say } },
     limitRows: { nameOf: () => null, useTokens: () => undefined },
-    recorder: { endParkedSpan: (_, record) => void records.push(record) },
+    endParkedSpan: (_, record) => void records.push(record),
     file: { read: async () => ({ value: null, isDamaged: false }), write },
   });
   onTestFinished(async () => {

@@ -2,7 +2,7 @@ import type { LimitRows } from '#access/limits';
 import { BackgroundWork, createBackgroundFile } from '#background';
 import { orStartError } from '#base';
 import type { Telemetry } from '#otel';
-import { startRecorder } from '#otel/span';
+import { createParkedSpanEnder } from '#otel/span';
 import type { ReplicaControl } from '#replicas/control';
 import { SharedState } from '#replicas/shared';
 import { toRecorderSettings } from '../serving/settings.ts';
@@ -21,24 +21,18 @@ export async function composeBackground(
 ): Promise<BackgroundWork> {
   const { config } = inEffect;
   const { registry, backgroundCounts: counts } = replicas;
-  const recorder = startRecorder(toRecorderSettings(config), { consumer: telemetry.consumer, log });
   const work = new BackgroundWork({
     registry,
     counts,
     limitRows,
-    recorder,
+    endParkedSpan: createParkedSpanEnder(toRecorderSettings(config), { consumer: telemetry.consumer, log }),
     log,
     shared: new SharedState(memory.replicas),
     file: createBackgroundFile(config.stateDir, log),
     limitMs: () => inEffect.config.limits.backgroundMs,
   });
-  parts.add('background', {
-    // Those that cannot be stored leave their records now.
-    async stop() {
-      await work.close();
-      await recorder.shutdown();
-    },
-  });
+  // Those that cannot be stored leave their records now.
+  parts.add('background', { stop: () => work.close() });
   await orStartError('responses in the background', work.restore());
   return work;
 }

@@ -97,6 +97,7 @@ export async function composeDataPlane(
     onHealth: (decision: HealthDecision) => replicas.noteHealth(decision),
     onBackground: (response: BackgroundResponse) => background.follow(response),
   };
+  const workerEnds = { ended: 0, hung: 0 };
   const serving =
     workerCount === 1
       ? createServing({ ...settings, worker: 0 }, { ...servingCollaborators, consumer: telemetry.consumer })
@@ -106,17 +107,15 @@ export async function composeDataPlane(
             ...servingCollaborators,
             telemetry,
             onThreadEnd: (worker) => background.workerEnded(worker),
-            onWorkerEnd: (end) => events.emit('workerEnd', end),
+            onWorkerEnd: (end) => {
+              workerEnds.ended += 1;
+              if (end === 'hung') workerEnds.hung += 1;
+            },
           },
         );
   parts.add('workers', { stop: () => serving.close() });
   inEffect.onValues((next) => serving.configure(next));
 
-  const workerEnds = { ended: 0, hung: 0 };
-  events.on('workerEnd', (end) => {
-    workerEnds.ended += 1;
-    if (end === 'hung') workerEnds.hung += 1;
-  });
   const metrics = await orTelemetryError('metrics', () =>
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (name) => knownModels.has(name),

@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { EndedRecord } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
-import type { WorkerEnd } from '../serving/workers/worker-slot.ts';
 
 /** What happens in a gateway, and whom it may concern. Listeners run at once, in the order in which they were added. */
 interface Happenings {
@@ -9,8 +8,6 @@ interface Happenings {
   record: [EndedRecord];
   /** An operator, or the gateway itself, has acted on replicas or on the configuration. */
   action: [AdminAction];
-  /** A worker has ended unexpectedly. */
-  workerEnd: [WorkerEnd];
 }
 
 /** How parts of a gateway hear of each other without knowing each other. */

@@ -54,9 +54,10 @@ export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsS
  * it is not a list.
  */
 function onlyValueOf(fields: Fields, lowerName: string): string | undefined {
-  const { lowerNames } = fields;
-  const isRepeated = lowerNames.indexOf(lowerName) !== lowerNames.lastIndexOf(lowerName);
-  return isRepeated ? undefined : fields.get(lowerName);
+  const { lowerNames, values } = fields;
+  const at = lowerNames.indexOf(lowerName);
+  if (at === -1 || lowerNames.includes(lowerName, at + 1)) return undefined;
+  return values[at];
 }
 
 /** The tenant that is recorded of a client's request. `maxChars`: those of a record, by default. */
