@@ -102,7 +102,7 @@ async function runCase(
   const gateway = cleanUp.use(
     await startGatewayProcess({
       ...{ folder, replicas, collectorUrl: NO_COLLECTOR, workers: toCount(workers) },
-      health: { peers: {} },
+      health: { passive: false, active: false, frozen_after: 'off', peers: {} },
     }),
   );
   const startedMs = performance.now();

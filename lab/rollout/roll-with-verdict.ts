@@ -100,7 +100,9 @@ export async function rollWithVerdict(
       startGatewayProcess({
         ...{ folder: join(folder, name), replicas: engines.replicas, collectorUrl: NO_COLLECTOR },
         connectTimeout: CONNECT_TIMEOUT,
-        ...(frozenAfter === undefined ? {} : { health: { frozen_after: frozenAfter } }),
+        ...(frozenAfter === undefined
+          ? {}
+          : { health: { passive: false, active: false, frozen_after: frozenAfter } }),
         ...(redisUrl === null ? {} : { fleet: { name, redisUrl } }),
       }),
     ),

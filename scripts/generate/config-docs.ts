@@ -32,6 +32,7 @@ replicas:
   - name: vllm-b
     url: http://10.0.0.12:8000
     api_key: \${VLLM_KEY}
+health: {}                # a replica that fails gets requests only if no other can take them
 export:
   endpoint: http://127.0.0.1:4318
 \`\`\`

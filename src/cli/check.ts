@@ -13,7 +13,7 @@ import { toReasonText } from './tables/replica-cells.ts';
 
 /**
  * `gateway check -config FILE`: validates a configuration with the files that it names and what the environment has for it,
- * and prints it with all defaults, secrets masked. With `--connect`, tries the servers that it names instead, and returns
+ * and prints it with all defaults, secrets masked; a notice on standard error says when health checks are off. With `--connect`, tries the servers that it names instead, and returns
  * 1 if one cannot be reached.
  */
 export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
@@ -28,13 +28,15 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const { checkConnections, checkSettings } = await import('#gateway');
   const log = createLogger({ level: 'warn', format: 'auto' }, stderr, env);
   await checkSettings(config, secrets.collectorHeaders, log);
+  const notices = findNotices(config);
+  for (const { text } of notices) stderr.write(`gateway: notice: ${text}\n`);
   if (!values.connect) {
     stdout.write(printConfig(config, fromFiles));
     return 0;
   }
   const checks = await checkConnections(secured, secrets.collectorHeaders);
   const isOk = checks.every((each) => each.isOk);
-  if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson) });
+  if (values.json) printJson(stdout, { ok: isOk, checks: checks.map(toJson), notices });
   else {
     stdout.write(toTable(HEAD, checks.map(toRow), { paint: createPaint(stdout, env) }));
   }
@@ -52,6 +54,22 @@ async function withCertificates(config: Config, stderr: Invocation['stderr']): P
   if (expired !== undefined) throw new UnusableSettingError(`${expired.where} expired on ${expired.day}`);
   for (const { where, day } of expiring) stderr.write(`gateway: warning: ${where} expires on ${day}\n`);
   return { ...config, replicas: certificates.replicas };
+}
+
+/** What works, and what few want. */
+interface Notice {
+  readonly id: string;
+  readonly text: string;
+  /** What to add to the file. */
+  readonly line: string;
+}
+
+function findNotices({ health }: Config): readonly Notice[] {
+  const { passive, active, frozenAfterMs, peers } = health;
+  if (passive || active || frozenAfterMs !== null || peers !== null) return [];
+  const line = 'health: {}';
+  const text = `health checks are off: a replica that fails still gets its share of the requests. To turn them on, add the line "${line}"`;
+  return [{ id: 'health_checks_off', text, line }];
 }
 
 const HEAD = ['NAME', 'TARGET', 'RESULT', { head: 'TIME', isNumber: true }, 'WHAT TO CHANGE'];

@@ -4,7 +4,7 @@ import { limits, shutdown, timeouts } from './schema/bounds.ts';
 import { apiClient, tenantLimits } from './schema/clients.ts';
 import { duration, flag, listOf, oneOf } from './schema/codecs.ts';
 import { gateway } from './schema/gateway.ts';
-import { health } from './schema/health.ts';
+import { HEALTH_OFF, health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
 import { facts, factsOf, itemOf, type KeyFacts, keysOf, RELOADED, section } from './schema/keys.ts';
 import { path, plainName } from './schema/names.ts';
@@ -123,8 +123,10 @@ export const configSchema = section({
     .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.')
     .register(facts, RELOADED),
   health: health
-    .prefault({})
-    .describe('Whether failing replicas are tried last. Off by default.')
+    .prefault(HEALTH_OFF)
+    .describe(
+      'Which replicas are failing, and so tried after the others. Without this section none is: `passive`, `active` and `frozen_after` are then off. `health: {}` turns them on with the values below.',
+    )
     .register(facts, RELOADED),
   rollout: rollout
     .prefault({})

@@ -35,7 +35,7 @@ async function check(
 ) {
   const path = join(folder, 'gateway.yaml');
   const replicas = [{ name: 'a', url: replica.url, ...(toReplica && { tls: toReplica }) }];
-  await writeFile(path, JSON.stringify({ gateway, replicas, export: { to: 'file' } }));
+  await writeFile(path, JSON.stringify({ gateway, replicas, health: {}, export: { to: 'file' } }));
   return await invoke(['check', '-config', path, ...options]);
 }
 

@@ -89,7 +89,7 @@ describe('gateway check --connect', () => {
     const redisPort = await startRedis();
     const { exitCode, stdout, stderr } = await check(
       [`name: a, url: "${replica.url}/v1", api_key: "\${KEY}"`],
-      `export: { endpoint: "${collector.url}/v1/traces" }\nstate: { redis: "redis://u:hunter2@127.0.0.1:${redisPort}/1" }\n`,
+      `health: {}\nexport: { endpoint: "${collector.url}/v1/traces" }\nstate: { redis: "redis://u:hunter2@127.0.0.1:${redisPort}/1" }\n`,
     );
     expect([exitCode, stderr]).toEqual([0, '']);
     expect(stdout).not.toMatch(/hunter2|sk-secret/);
@@ -235,6 +235,23 @@ describe('gateway check --connect', () => {
       if (advice !== null) expect(check?.advice).toContain(advice);
       expect(JSON.stringify(check)).not.toContain('hunter2');
     }
+  });
+
+  it('says when health checks are off, also as JSON, and that changes no exit code', async () => {
+    await using replica = await startFakeReplica({ list: { models: ['m'] } });
+    const noticesOf = async (lines: string) => {
+      const found = await check([`name: a, url: "${replica.url}"`], `export: { to: file }\n${lines}`, [
+        '--json',
+      ]);
+      expect(found.exitCode).toBe(0);
+      return { stderr: found.stderr, ...JSON.parse(found.stdout) };
+    };
+    expect(await noticesOf('health: {}\n')).toMatchObject({ ok: true, stderr: '', notices: [] });
+    expect(await noticesOf('')).toMatchObject({
+      ok: true,
+      stderr: expect.stringMatching(/^gateway: notice: health checks are off: .* "health: \{\}"\n$/),
+      notices: [{ id: 'health_checks_off', text: expect.stringContaining('are off'), line: 'health: {}' }],
+    });
   });
 
   it('refuses a wrong file as without --connect, and --json without it', async () => {

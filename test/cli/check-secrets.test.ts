@@ -9,7 +9,7 @@ let config: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'spangate-check-secrets-'));
   config = join(folder, 'gateway.yaml');
-  await writeFile(config, 'replicas: [{ name: a, url: "http://127.0.0.1:9" }]\n');
+  await writeFile(config, 'replicas: [{ name: a, url: "http://127.0.0.1:9" }]\nhealth: {}\n');
 });
 afterAll(() => rm(folder, { recursive: true }));
 

@@ -14,6 +14,9 @@ async function writeConfig(text: string): Promise<string> {
 }
 
 const VALID = 'replicas:\n  - { name: a, url: "http://a:8000", api_key: sk-secret }\n';
+/** What check says of a configuration with no health checks. */
+const OFF =
+  'gateway: notice: health checks are off: a replica that fails still gets its share of the requests. To turn them on, add the line "health: {}"\n';
 
 describe('a wrong command line ends with one line, a pointer to the help, and exit code 2', () => {
   it.each<[string, string[], string]>([
@@ -177,6 +180,18 @@ describe('gateway check', () => {
     expect(stdout).toContain('queue_size: 16384');
     expect(stdout).toContain('api_key: "***"');
     expect(stdout).not.toContain('sk-secret');
+  });
+
+  it.each([
+    ['health: {}\n', ''],
+    ['health: { active: false }\n', ''],
+    ['', OFF],
+    ['health: { passive: false, active: false, frozen_after: off }\n', OFF],
+    ['health: { passive: false, active: false, frozen_after: off, peers: {} }\n', ''],
+  ])('says when health checks are off, with the line to add, and ends with 0: %j', async (lines, notice) => {
+    const { exitCode, stdout, stderr } = await invoke(['check', '-config', await writeConfig(VALID + lines)]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: notice });
+    expect(stdout).not.toContain('notice');
   });
 
   it('tells everything wrong with a file at once, with its lines, and ends with 2', async () => {

@@ -59,7 +59,7 @@ describe('a configuration with only a replica', () => {
         coolDownMs: 10_000,
         frozenAfterMs: null,
         peers: null,
-        path: '/health',
+        path: 'auto',
         intervalMs: 5_000,
         timeoutMs: 2_000,
       },
@@ -405,6 +405,40 @@ timeouts:
     expect(parseConfig(`${REPLICA}log: { level: warn }\n`.replaceAll('\n', '\r\n'), source).log.level).toBe(
       'warn',
     );
+  });
+});
+
+describe('health', () => {
+  const healthOf = (text: string) => parseConfig(REPLICA + text, source).health;
+
+  it('is on when it is there, if only as {}, but for the comparison with peers', () => {
+    expect(healthOf('health: {}\n')).toMatchObject({
+      ...{ passive: true, active: true, path: 'auto', peers: null },
+      frozenAfterMs: null,
+    });
+  });
+
+  it.each(['off', 'false', '"off"', '"${OFF}"'])(
+    'has frozen_after: %s for no judgement by silence',
+    (word) => {
+      const text = `${REPLICA}health: { frozen_after: ${word} }\n`;
+      const { health, ...rest } = parseConfig(text, { ...source, env: { OFF: 'off' } });
+      expect(health).toMatchObject({ passive: true, active: true, frozenAfterMs: null });
+      const printed = printConfig({ ...rest, health });
+      expect(printed).toContain('frozen_after: off\n');
+      expect(parseConfig(printed, source).health).toEqual(health);
+    },
+  );
+
+  it.each(['true', '0s', 'never', '25h'])('refuses frozen_after: %s', (word) => {
+    expect(() => healthOf(`health: { frozen_after: ${word} }\n`)).toThrow(
+      'expected off, or a duration from 100ms to 24h',
+    );
+  });
+
+  it('means the same after printing where it is off', () => {
+    const printed = printConfig(parseConfig(REPLICA, source));
+    expect(parseConfig(printed, source).health).toEqual(healthOf(''));
   });
 });
 

@@ -73,7 +73,10 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
   });
 
   it('names each alias as a key, and a section that only one of the files has as one', () => {
-    const both = plan('aliases: { a: m, b: m }\n', 'aliases: { b: n, c: m }\nhealth: { peers: {} }\n');
+    const both = plan(
+      'aliases: { a: m, b: m }\n',
+      'aliases: { b: n, c: m }\nhealth: { passive: false, active: false, frozen_after: off, peers: {} }\n',
+    );
     expect(both.changed).toEqual(['aliases.a', 'aliases.b', 'aliases.c', 'health.peers']);
     expect(both.config.aliases).toEqual({ b: 'n', c: 'm' });
   });

@@ -124,7 +124,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       resolver,
       replicas: [{ ...a, gpu_count: 2, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
       readToken: READ_TOKEN,
-      config: { health: { frozen_after: '1h' } },
+      config: { health: { passive: false, active: false, frozen_after: '1h' } },
     });
     await using counter = await startScrapeCounter(gateway);
     await using prometheus = await startPrometheus(counter.target, READ_TOKEN);

@@ -56,7 +56,10 @@ test.each([1, 2])(
     await using gateway = await startGateway({
       replicas: [{ name: 'a', url: refusedUrlBeside(a) }, b],
       collector,
-      config: { health: { passive: true, failures: 2, cool_down: '50ms' }, gateway: { workers } },
+      config: {
+        health: { active: false, frozen_after: 'off', failures: 2, cool_down: '50ms' },
+        gateway: { workers },
+      },
     });
     const ask = async () =>
       void (await (await gateway.chat({}, { headers: { Connection: 'close' } })).arrayBuffer());
@@ -88,7 +91,16 @@ test('failed probes: a line, a count, a sample and a span each way', async () =>
   a.list(null);
   await using gateway = await startGateway({
     ...{ replicas, collector },
-    config: { health: { active: true, failures: 2, successes: 2, interval: '10ms', timeout: '30s' } },
+    config: {
+      health: {
+        passive: false,
+        frozen_after: 'off',
+        failures: 2,
+        successes: 2,
+        interval: '10ms',
+        timeout: '30s',
+      },
+    },
   });
   await untilDecided(1);
   expect(await isFailingBy(gateway, 'probes')).toBe(true);
@@ -103,7 +115,10 @@ test('silence, on any of two workers and switched on by a reload: a line, a coun
   const [a] = replicas;
   await using gateway = await startGateway({ replicas, collector, config: { gateway: { workers: 2 } } });
   gateway.writeConfig({
-    config: { gateway: { workers: 2 }, health: { frozen_after: '200ms', cool_down: '50ms' } },
+    config: {
+      gateway: { workers: 2 },
+      health: { passive: false, active: false, frozen_after: '200ms', cool_down: '50ms' },
+    },
   });
   expect((await gateway.reload()).status).toBe(200);
   a.answer(hang);

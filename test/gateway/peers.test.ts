@@ -9,6 +9,8 @@ import { turnsOf } from '#testkit/turns.ts';
  * test/replicas/control/health/peer-watch.test.ts, and real processes are in `npm run lab -- peers`.
  */
 
+/** No other judge of health. */
+const PEERS_ALONE = { passive: false, active: false, frozen_after: 'off' };
 const peers = { cool_down: '300ms', ramp: '300ms' };
 
 const answerWith = (replica: FakeReplica, status: number) => replica.answer(answerJson({}, { status }));
@@ -50,7 +52,7 @@ test.each([1, 2])(
     for (let count = 0; count < 20; count++) await ask(gateway);
     expect((await gateway.replicas()).map(({ health }) => health)).toEqual([null, null]);
 
-    gateway.writeConfig({ config: { ...gatewayKeys, health: { peers } } });
+    gateway.writeConfig({ config: { ...gatewayKeys, health: { ...PEERS_ALONE, peers } } });
     expect((await gateway.reload()).status).toBe(200);
     await until(gateway, 'failing');
     expect((await gateway.replicas())[0]?.health_reasons).toEqual(['errors']);
@@ -85,7 +87,10 @@ describe('health.peers', () => {
     answerWith(a, 503);
     await using gateway = await startGateway({
       replicas,
-      config: { health: { peers: { ...peers, cool_down: '1h' } }, retry: { statuses: [503] } },
+      config: {
+        health: { ...PEERS_ALONE, peers: { ...peers, cool_down: '1h' } },
+        retry: { statuses: [503] },
+      },
     });
     await until(gateway, 'failing');
     expect(gateway.records.every(({ status }) => status === 200)).toBe(true);
@@ -96,7 +101,7 @@ describe('health.peers', () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
     answerWith(a, 500);
-    await using gateway = await startGateway({ replicas, config: { health: { peers } } });
+    await using gateway = await startGateway({ replicas, config: { health: { ...PEERS_ALONE, peers } } });
     await until(gateway, 'failing');
     await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
     const looksLater = gateway.records.length + 200;

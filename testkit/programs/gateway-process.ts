@@ -48,7 +48,7 @@ export interface GatewaySettings {
   readonly workers?: number;
   readonly shutdownDelay?: string;
   readonly connectTimeout?: string;
-  /** The section `health` of the configuration. */
+  /** The section `health` of the configuration; health checks are off without it. */
   readonly health?: object;
   /** The name of the gateway in a fleet, and the Redis server that holds the shared state. */
   readonly fleet?: { readonly name: string; readonly redisUrl: string };
@@ -132,7 +132,7 @@ export async function readSafeToStop(adminUrl: string): Promise<readonly string[
 function toConfig(settings: GatewaySettings): object {
   const { collectorUrl, replicas, queueSize, folder, fleet } = settings;
   const {
-    health = {},
+    health,
     listen = '127.0.0.1:0',
     workers = 1,
     shutdownDelay = '0s',
@@ -152,7 +152,7 @@ function toConfig(settings: GatewaySettings): object {
       ...(queueSize === undefined ? {} : { queue_size: queueSize }),
     },
     timeouts: { connect: connectTimeout },
-    health,
+    ...(health === undefined ? {} : { health }),
     metrics: { otlp: false }, // calls with records are counted here
     shutdown: { delay: shutdownDelay, flush: '1s' },
   };

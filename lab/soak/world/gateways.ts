@@ -127,7 +127,6 @@ function toConfig(
       ledger: { interval: '5s' },
       protocol: workers === 1 ? 'http/json' : 'http/protobuf',
     },
-    health: { interval: '1s' },
     timeouts: TIMEOUTS,
     metrics: { otlp: false }, // calls with records are counted here
     ...own,

@@ -31,7 +31,8 @@ export const COMMANDS = {
     group: SERVE,
     summary: 'validate a configuration and print it with all defaults, secrets masked',
     details: [
-      'It reads the files that the configuration and the environment name, too, and ends with 2 if one cannot be used.',
+      'It reads the files that the configuration and the environment name, too, and ends with 2 if one cannot be used. ' +
+        'It says when health checks are off.',
       'With --connect it tries every replica, the collector and Redis instead, and says what to change. The exit code is 1 ' +
         'if one of them cannot be used.',
     ],

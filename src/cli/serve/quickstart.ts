@@ -118,6 +118,7 @@ gateway:
 headers: { tenant: X-Tenant, feature: X-Feature }
 state_dir: ./state                # relative to this file
 replicas:${replicaText.join('')}
+health: {}                        # a replica that fails gets requests only if no other can take them
 export:
   to: ${exportTo}                        # otlp: to a collector; file: OTLP JSON lines in state_dir
 `;

@@ -72,6 +72,26 @@ export function duration({ minMs = 1 } = {}) {
   }).register(facts, { unit: 'Ms' });
 }
 
+/**
+ * A duration, or `off`; decodes to milliseconds, which are null for `off`. `false` means the same: tools that write YAML
+ * 1.1, such as helm, turn `off` into it.
+ */
+export function durationOrOff({ minMs = 1 } = {}) {
+  const title = `off, or a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h30m`;
+  const text = z.string().meta({ pattern: orVariable(`off|false|${DURATION_PATTERN}`) });
+  const given = z.union([z.literal(false), text], { error: title }).meta({ title });
+  return z
+    .codec(given, z.custom<In<'Ms'> | null>(), {
+      decode(value, context) {
+        const word = String(value);
+        if (word === 'off' || word === 'false') return null;
+        return within(parseDuration(word), minMs, MAX_DURATION_MS) ?? refuse(context, value, title);
+      },
+      encode: (value) => (value === null ? 'off' : printDuration(value)),
+    })
+    .register(facts, { unit: 'Ms' });
+}
+
 /** `32MiB`, `10MB` or plain bytes; decodes to bytes. */
 export function size({ minBytes = 1 } = {}) {
   return textOrNumberOf<In<'Bytes'>>(

@@ -1,7 +1,7 @@
-import { duration, flag, percent, text, wholeNumber } from './codecs.ts';
+import { duration, durationOrOff, flag, percent, text, wholeNumber } from './codecs.ts';
 import { section } from './keys.ts';
 
-const URL_PATH = /^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
+const URL_PATH_OR_AUTO = /^auto$|^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
 
 const peers = section({
   tolerance: percent(0, 900)
@@ -24,15 +24,18 @@ const peers = section({
     .describe('How long its share of turns then grows, from 5 % of an even share to all of it.'),
 });
 
-/** How it is decided which replicas are tried last: `health`. */
+/**
+ * How it is decided which replicas are tried last: `health`. An empty section is what is right for most: it has the judges
+ * that no difference between healthy replicas deceives.
+ */
 export const health = section({
   passive: flag()
-    .prefault(false)
+    .prefault(true)
     .describe(
       'Whether a replica that refuses the connections of requests is failing, and tried after the others.',
     ),
   active: flag()
-    .prefault(false)
+    .prefault(true)
     .describe('Whether a replica that does not answer probes is failing, and tried after the others.'),
   failures: wholeNumber(1, 1_000)
     .prefault(3)
@@ -43,21 +46,24 @@ export const health = section({
   cool_down: duration({ minMs: 10 })
     .prefault('10s')
     .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
-  frozen_after: duration({ minMs: 100 })
-    .optional()
+  frozen_after: durationOrOff({ minMs: 100 })
+    .prefault('off')
     .describe(
-      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. Choose more than the longest prompt takes. Without it, silence does not count.',
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `off`: silence does not count.',
     ),
   peers: peers
     .optional()
     .describe(
-      'Compares the requests of each replica with like requests of its peers, and tries a replica last that fails more of them, or is slower. An empty object, `{}`, is enough. Default: none.',
+      'Compares the requests of each replica with like requests of its peers, and tries a replica last that fails more of them, or is slower. An empty object, `{}`, is enough. Off unless it is set: replicas that differ by nature need a `gpu_model`, or more `tolerance`.',
     ),
-  path: text('a path that begins with /', URL_PATH)
-    .prefault('/health')
+  path: text('auto, or a path that begins with /', URL_PATH_OR_AUTO)
+    .prefault('auto')
     .describe(
-      'The path that probes request; any status from 200 to 299 is a success. Every engine has `/v1/models`.',
+      'The path that probes request; any status from 200 to 299 is a success. `auto`: `/health`, and `/v1/models` if the server answers that with a 4xx status, as Ollama does; there a status with which it wants a key is a success too.',
     ),
   interval: duration({ minMs: 10 }).prefault('5s').describe('The time between two probes of a replica.'),
   timeout: duration({ minMs: 10 }).prefault('2s').describe('The longest time that a probe may take.'),
 });
+
+/** What holds without the section: a replica that fails keeps its turns. */
+export const HEALTH_OFF = { passive: false, active: false, frozen_after: 'off' } as const;

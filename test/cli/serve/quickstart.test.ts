@@ -126,7 +126,9 @@ describe('npm start', () => {
     const quickstart = start(ANY_PORTS);
     const [, path] = await quickstart.stdoutHas(/^ {2}config {4}(\S+) [\s\S]*Ctrl-C/m);
     const file = join(quickstart.directory, path ?? '');
-    expect(await readFile(file, 'utf8')).toMatch(/^replicas:\n {2}- name: sim-a$/m);
+    const text = await readFile(file, 'utf8');
+    expect(text).toMatch(/^replicas:\n {2}- name: sim-a$/m);
+    expect(text).toMatch(/^health: \{\} /m);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await quickstart.interrupt()).toBe(0);
   });

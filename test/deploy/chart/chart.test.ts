@@ -32,11 +32,24 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
         (each) => each.kind === 'ConfigMap' && each.metadata.name === 'spangate',
       ) as unknown as { data: Record<string, string> };
       const origin = { path: '/etc/spangate/gateway.yaml', env: { VLLM_KEY: 'a-key' } };
-      const { gateway, stateDir } = parseConfig(data['gateway.yaml'] ?? '', origin);
+      const { gateway, stateDir, health } = parseConfig(data['gateway.yaml'] ?? '', origin);
       expect([gateway.listen.port, gateway.adminListen.port]).toEqual([8080, 9090]);
       expect(stateDir).toBe('/var/lib/spangate/state');
+      expect(health).toMatchObject({ passive: true, active: true });
     },
   );
+
+  test.each([
+    ['config.health=null', { passive: false, active: false, frozenAfterMs: null }],
+    ['config.health.frozen_after=off', { passive: true, active: true, frozenAfterMs: null }],
+    ['config.health.active=false', { passive: true, active: false }],
+  ])('has health checks that values can turn off: %s', async (setting, expected) => {
+    const { data } = parseManifests(await render('--values', exampleOf('minimal'), '--set', setting)).find(
+      ({ kind }) => kind === 'ConfigMap',
+    ) as unknown as { data: Record<string, string> };
+    const { health } = parseConfig(data['gateway.yaml'] ?? '', { path: 'gateway.yaml', env: {} });
+    expect(health).toMatchObject(expected);
+  });
 
   test('is checked by schemas that find mistakes', async () => {
     const text = await render('--values', exampleOf('production'));

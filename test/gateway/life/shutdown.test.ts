@@ -131,7 +131,7 @@ describe('a shutdown', () => {
     await using replica = await startFakeReplica({ script: gate.script });
     await using gateway = await startGateway({
       replicas: [replica],
-      config: { health: { active: true, interval: '10ms' }, shutdown: { grace: '1m' } },
+      config: { health: { interval: '10ms' }, shutdown: { grace: '1m' } },
     });
     const response = await gateway.chat({ stream: true });
 

@@ -145,7 +145,7 @@ describe('GET /metrics', () => {
         { name: 'a', url: refusedUrlBeside(replica) },
         { name: 'b', url: replica.url, models: ['m', 'n'], max_inflight: 1 },
       ],
-      config: { health: { passive: true, failures: 1 } },
+      config: { health: { active: false, frozen_after: 'off', failures: 1 } },
     });
     for (let requests = 0; requests < 2; requests++) await (await gateway.chat()).text();
     const gate = createGate();

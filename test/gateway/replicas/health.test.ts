@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
+  answerJson,
   DONE,
   event,
   type FakeReplica,
   hang,
   refusedUrlBeside,
+  type Script,
   startFakeReplica,
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
@@ -13,8 +15,11 @@ import { type StartedGateway, type StartGatewayOptions, startGateway } from '#te
 import { turnsOf } from '#testkit/turns.ts';
 
 /** Connections refused twice make a replica a failing one; it is not tried again for as long as a test runs. */
-const passive = { passive: true, failures: 2, cool_down: '1h' };
-const active = { active: true, failures: 2, successes: 2, interval: '10ms', timeout: '30s' };
+const passive = { passive: true, active: false, frozen_after: 'off', failures: 2, cool_down: '1h' };
+const active = {
+  ...{ passive: false, active: true, frozen_after: 'off' },
+  ...{ failures: 2, successes: 2, interval: '10ms', timeout: '30s' },
+};
 
 /** A gateway before `a`, which refuses connections, and `b`. */
 const startBeforeRefusing = (
@@ -33,6 +38,17 @@ const linesOf = (gateway: StartedGateway, message: string) =>
   gateway.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith(message));
 
 const healthOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ health }) => health);
+
+describe('an empty section, health: {}', () => {
+  test('has the judges of connections and probes', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    await using gateway = await startGateway({ replicas, config: { health: {} } });
+    const metrics = await (await gateway.admin('/metrics')).text();
+    const judges = [...metrics.matchAll(/^gateway_replica_failing_by\{.*gateway_judge="(\w+)".*\} 0$/gm)];
+    expect(new Set(judges.map(([, judge]) => judge))).toEqual(new Set(['connections', 'probes']));
+    expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
+  });
+});
 
 describe('without health in the configuration', () => {
   test('a replica that refuses every connection is tried in its turn, again and again', async () => {
@@ -170,6 +186,29 @@ describe('health.active', () => {
     expect(gateway.records).toEqual([]);
   });
 
+  test('asks a server without /health for its models, as long as no path is configured', async () => {
+    await using replicas = await startFakeReplicas('a', 'b', 'c');
+    const [a, b, c] = replicas;
+    const notFound = answerJson({}, { status: 404 });
+    const without =
+      (list: Script): Script =>
+      (exchange) =>
+        exchange.request.url.includes('/health') ? notFound(exchange) : list(exchange);
+    a.answerProbes(without(answerJson({ object: 'list', data: [] })));
+    b.answerProbes(without(answerJson({ error: 'a key is needed' }, { status: 401 })));
+    c.answerProbes(notFound);
+    await using gateway = await startGateway({ replicas, config: { health: active } });
+
+    await gateway.untilLogged('replica failing');
+    await a.untilProbes(a.probes.length + 8);
+    await b.untilProbes(b.probes.length + 8);
+    expect(await healthOf(gateway)).toEqual(['ok', 'ok', 'failing']);
+
+    gateway.writeConfig({ config: { health: { ...active, path: '/health' } } });
+    await gateway.reload();
+    while ((await healthOf(gateway)).includes('ok')) await a.untilProbes(a.probes.length + 1);
+  });
+
   test('spares drained replicas', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
@@ -218,7 +257,7 @@ describe('health.active', () => {
 });
 
 describe('health.frozen_after', () => {
-  const frozen = { frozen_after: '200ms', cool_down: '1h' };
+  const frozen = { passive: false, active: false, frozen_after: '200ms', cool_down: '1h' };
 
   test('tries a replica last whose stream is silent while a peer answers, until bytes come', async () => {
     await using replicas = await startFakeReplicas('a', 'b');

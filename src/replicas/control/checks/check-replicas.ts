@@ -6,6 +6,7 @@ import { parseModelList } from '../discovery/model-discovery.ts';
 import { adviseOnReplica } from '../discovery/reachability-log.ts';
 import { createResolver, type Endpoint, type Resolver } from '../discovery/resolver.ts';
 import { type ServiceConfig, splitServers } from '../discovery/servers.ts';
+import { toHealthPath } from '../health/health-checker.ts';
 import { type ProbeResult, probe } from '../probe.ts';
 import { listPods } from './list-pods.ts';
 
@@ -53,7 +54,7 @@ export async function checkReplicas({
   health,
 }: CheckedConfig): Promise<readonly ReplicaCheck[]> {
   const resolver = createResolver();
-  const settings = { connectMs: timeouts.connectMs, healthPath: health.path };
+  const settings = { connectMs: timeouts.connectMs, healthPath: toHealthPath(health) };
   const { replicas, services } = splitServers(entries);
   const checks = await Promise.all([
     ...replicas.map(async (replica) => [await checkReplica(replica, settings)]),

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '#config';
 import type { HealthTable } from '#replicas/shared';
-import { type HealthJudge, isHealthy, toHealthFinding } from '#replicas/terms';
+import { type HealthJudge, isHealthy, toHealthFinding, toListFinding } from '#replicas/terms';
 import { type ProbeResult, type ProbeTarget, probe } from '../probe.ts';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';
@@ -57,7 +57,7 @@ export class HealthChecker {
 
   /** Requests the configured path from a replica, and notes nothing. */
   probe(replica: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
-    return probeHealth(replica, { path: this.#settings.path, timeoutMs });
+    return probeHealth(replica, { path: toHealthPath(this.#settings), timeoutMs });
   }
 
   start(): void {
@@ -103,8 +103,7 @@ export class HealthChecker {
     if (history.isUnderWay) return;
     this.#histories.set(replica, history);
     history.isUnderWay = true;
-    const result = await probeHealth(replica, this.#settings);
-    const isOk = result.kind === 'answer' && result.status >= 200 && result.status < 300;
+    const { result, isOk } = await checkHealth(replica, this.#settings);
     history.isUnderWay = false;
     // The settings have changed since: this answer no longer counts.
     if (this.#histories.get(replica) !== history) return;
@@ -143,9 +142,41 @@ export class HealthChecker {
   }
 }
 
+/** The path that `auto` stands for. */
+const HEALTH_PATH = '/health';
+/** What is asked for where there is no such path: every engine has it. */
+const LIST_PATH = '/v1/models';
+
+/** The path that the settings name, or the one that most engines have. */
+export function toHealthPath({ path }: Pick<Config['health'], 'path'>): string {
+  return path === 'auto' ? HEALTH_PATH : path;
+}
+
+/** Probes a replica as `active` does. Where the path is `auto`, a server without it is asked for its models. */
+async function checkHealth(
+  replica: ProbeTarget,
+  settings: Pick<Config['health'], 'path' | 'timeoutMs'>,
+): Promise<{ readonly result: ProbeResult; readonly isOk: boolean }> {
+  const { timeoutMs } = settings;
+  const result = await probeHealth(replica, { path: toHealthPath(settings), timeoutMs });
+  if (settings.path !== 'auto' || !isClientError(result)) return { result, isOk: isSuccess(result) };
+  const listing = await probeHealth(replica, { path: LIST_PATH, timeoutMs });
+  // Without a key of its own, the gateway may be refused where clients are not.
+  const isOk = listing.kind === 'answer' && toListFinding(listing, isSuccess(listing)) === 'reachable';
+  return { result: listing, isOk };
+}
+
+function isSuccess(result: ProbeResult): boolean {
+  return result.kind === 'answer' && result.status >= 200 && result.status < 300;
+}
+
+function isClientError(result: ProbeResult): boolean {
+  return result.kind === 'answer' && result.status >= 400 && result.status < 500;
+}
+
 function probeHealth(
   replica: ProbeTarget,
-  { path, timeoutMs }: Pick<Config['health'], 'path' | 'timeoutMs'>,
+  { path, timeoutMs }: { readonly path: string; readonly timeoutMs: number },
 ): Promise<ProbeResult> {
   return probe(replica, {
     path,
