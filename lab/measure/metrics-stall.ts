@@ -71,6 +71,7 @@ async function start(endpoint?: string): Promise<Metrics> {
         })),
       models: () => [],
       sources: () => [],
+      conditions: () => [],
       gateway: () => ({
         ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
         workerEnds: { ended: 0, hung: 0 },

@@ -241,6 +241,12 @@ export const METRICS = {
     unit: '{pod}',
     description: 'Pods of this entry of replicas that got their condition from this gateway.',
   },
+  condition: {
+    name: 'gateway.condition',
+    instrument: 'updowncounter',
+    unit: '1',
+    description: '1 for each condition that is on. One that is not on has no series.',
+  },
   waiting: {
     name: 'gateway.waiting',
     instrument: 'updowncounter',

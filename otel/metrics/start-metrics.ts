@@ -4,6 +4,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { systemClock, type TelemetryLog } from '#otel/base';
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { type RequestRecord, SCOPE } from '#otel/record/registry';
+import { type ConditionState, toConditionMetrics } from './condition-metrics.ts';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
@@ -39,6 +40,8 @@ export interface MetricsCollaborators {
   readonly replicas: () => readonly ReplicaState[];
   readonly models: () => readonly ModelState[];
   readonly sources: () => readonly SourceState[];
+  /** What is wrong now. */
+  readonly conditions: () => readonly ConditionState[];
   readonly gateway: () => GatewayState;
   /** The workers that have threads of their own. */
   readonly workers: () => ProcessState['workers'];
@@ -83,6 +86,7 @@ export async function startMetrics(
     yield* toPieces(toReplicaMetrics(collaborators.replicas(), interval));
     yield* toPieces(toModelMetrics(collaborators.models(), interval));
     yield* toSourceMetrics(collaborators.sources(), interval);
+    yield* toConditionMetrics(collaborators.conditions(), interval);
     yield* toGatewayMetrics(collaborators.gateway(), interval);
     yield* exporting.collect(exportState(), interval);
     const { version, workers } = collaborators;

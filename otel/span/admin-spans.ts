@@ -18,7 +18,7 @@ import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
 import { KnownIds, RandomIds } from './trace-ids.ts';
 
 /** An action of the admin API or of a signal. */
-export type AdminAction = DrainAction | HealthAction | ReloadAction | RolloutStepAction;
+export type AdminAction = DrainAction | HealthAction | ReloadAction | ConditionAction | RolloutStepAction;
 
 /** A replica was drained or undrained. */
 interface DrainAction {
@@ -66,6 +66,20 @@ interface ReloadAction {
   /** The name of the token that asked for it; null for a signal. */
   readonly tokenName: string | null;
   /** When the reload was requested: epoch milliseconds. */
+  readonly startEpochMs: number;
+}
+
+/** Something began to be wrong, or ended. */
+interface ConditionAction {
+  readonly action: 'condition_begins' | 'condition_ends';
+  /** As in docs/troubleshooting.md. */
+  readonly id: string;
+  readonly severity: string;
+  readonly subject: string;
+  readonly sentence: string;
+  /** Nobody asked for it. */
+  readonly tokenName: null;
+  /** Of `condition_ends`: when it began; otherwise now: epoch milliseconds. */
   readonly startEpochMs: number;
 }
 
@@ -128,9 +142,19 @@ export function startAdminSpans(
   };
 }
 
-function toAttributes(action: DrainAction | HealthAction | ReloadAction): Attributes {
+function toAttributes(action: Exclude<AdminAction, RolloutStepAction>): Attributes {
+  if ('severity' in action) return toConditionAttributes(action);
   if (action.action === 'reload') return toReloadAttributes(action);
   return 'judge' in action ? toHealthAttributes(action) : toDrainAttributes(action);
+}
+
+function toConditionAttributes({ id, severity, subject, sentence }: ConditionAction): Attributes {
+  return {
+    [ADMIN_ACTION.condition]: id,
+    [ADMIN_ACTION.conditionSeverity]: severity,
+    [ADMIN_ACTION.conditionSubject]: subject,
+    [ADMIN_ACTION.conditionSentence]: sentence,
+  };
 }
 
 function toHealthAttributes({ replica, inflight, judge, verdict, reason }: HealthAction): Attributes {

@@ -15,6 +15,7 @@ export const GROUP = {
   adminActionSpan: 'span.gateway.admin_action',
   rolloutStepSpan: 'span.gateway.rollout_step',
   discovery: 'registry.gateway.discovery',
+  condition: 'registry.gateway.condition',
   failedAttemptEvent: 'event.gateway.attempt_failed',
 } as const;
 

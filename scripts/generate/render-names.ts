@@ -66,6 +66,10 @@ ${renderConstants(registry, GROUP.rolloutStepSpan)}} as const;
 /** The attributes of a source of replicas. */
 export const DISCOVERY = {
 ${renderConstants(registry, GROUP.discovery)}} as const;
+
+/** The attributes of a condition in metrics. */
+export const CONDITION = {
+${renderConstants(registry, GROUP.condition)}} as const;
 `;
 }
 

@@ -1,3 +1,4 @@
+import type { Condition } from '#conditions';
 import type { ExportStats, RecentRecords } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
 import type {
@@ -17,6 +18,8 @@ import type { ObservationRing } from './observations/observation-ring.ts';
 /** What the routes work with. */
 export interface AdminCollaborators {
   readonly registry: ReplicaRegistry;
+  /** What is wrong now, the most severe first. */
+  readonly conditions: () => readonly Condition[];
   /** Whether Kubernetes or DNS answers for each service of the configuration. */
   readonly sources: () => readonly SourceState[];
   readonly drains: Drains;

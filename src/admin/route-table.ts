@@ -1,4 +1,5 @@
 import type { Route } from './route.ts';
+import { listConditions } from './routes/conditions.ts';
 import { createDashboardRoutes } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
 import { forgetGateway, listGateways } from './routes/gateways.ts';
@@ -16,6 +17,7 @@ import { showStats } from './routes/telemetry/stats.ts';
 /** Creates all routes of the admin listener. Reads the files of the dashboard. */
 export function createRoutes(): readonly Route[] {
   const routes: readonly Route[] = [
+    listConditions,
     listReplicas,
     showReplica,
     drainReplica,

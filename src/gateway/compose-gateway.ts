@@ -16,6 +16,7 @@ import {
   type ReplicaControl,
 } from '#replicas/control';
 import { SharedState, StoredResponses } from '#replicas/shared';
+import { createBoard } from './composition/board.ts';
 import { composeAdmin } from './composition/compose-admin.ts';
 import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeFleet } from './composition/compose-fleet.ts';
@@ -25,6 +26,7 @@ import type { Composition, GatewayCollaborators } from './composition/gateway-co
 import { GatewayEvents } from './composition/gateway-events.ts';
 import { listenOn } from './composition/listen-on.ts';
 import { orTelemetryError } from './composition/or-telemetry-error.ts';
+import { addProducers } from './conditions/add-producers.ts';
 import type { Parts } from './parts.ts';
 import { createReload } from './reload-config.ts';
 import type { Serving } from './serving/serving.ts';
@@ -74,7 +76,9 @@ export async function composeGateway(
   const certificates = await readCertificates(config);
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
-  const composition = { inEffect, collaborators, parts, events, memory, version: await readVersion() };
+  const board = createBoard({ log, events, parts });
+  const version = await readVersion();
+  const composition = { inEffect, collaborators, parts, events, board, memory, version };
 
   /** Of the configuration that is prepared, or in effect. */
   let read = certificates;
@@ -166,6 +170,7 @@ export async function composeGateway(
     stop: () => jwksSource.stop(),
   });
   composeResponseExchange(composition);
+  addProducers(composition, { replicas, dataPlane });
   const clients = composeListener(composition, serving);
 
   return {

@@ -5,6 +5,7 @@ import { SpanEncoder, toSpanJson } from '#otel/otlp';
 import { ExportCounters } from '#otel/queue';
 import { RECORD_FIELDS, SCOPE, SEMCONV } from '#otel/record/registry';
 import { FULL_RECORD } from '#testkit/records/records.ts';
+import { toConditionMetrics } from '../../otel/metrics/condition-metrics.ts';
 import { ExportMetrics } from '../../otel/metrics/export-metrics.ts';
 import { METRICS } from '../../otel/metrics/metric-names.ts';
 import { toGatewayMetrics, toProcessMetrics } from '../../otel/metrics/process-metrics.ts';
@@ -185,6 +186,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
     ...toReplicaMetrics(GATEWAY_SOURCES.replicas(), INTERVAL),
     ...toModelMetrics(GATEWAY_SOURCES.models(), INTERVAL),
     ...toSourceMetrics(GATEWAY_SOURCES.sources(), INTERVAL),
+    ...toConditionMetrics(GATEWAY_SOURCES.conditions(), INTERVAL),
     ...toGatewayMetrics(GATEWAY_SOURCES.gateway(), INTERVAL),
     ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },

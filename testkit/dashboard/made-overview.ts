@@ -138,6 +138,7 @@ export function makeOverview(changes: Partial<Overview> = {}): Overview {
     records: [],
     failures: [],
     failure_reasons: [],
+    conditions: [],
     last_record: 0,
     can_change: true,
     ...changes,

@@ -114,6 +114,9 @@ export const SEMCONV = {
   peerService: 'peer.service',
   httpRequestResendCount: 'http.request.resend_count',
   urlFull: 'url.full',
+  id: 'id',
+  severity: 'severity',
+  subject: 'subject',
   serviceVersion: 'service.version',
   processRuntimeVersion: 'process.runtime.version',
   cpuMode: 'cpu.mode',
@@ -163,6 +166,10 @@ export const ADMIN_ACTION = {
   verdict: 'gateway.verdict',
   reason: 'gateway.reason',
   rampMs: 'gateway.ramp_ms',
+  condition: 'gateway.condition',
+  conditionSeverity: 'gateway.condition_severity',
+  conditionSubject: 'gateway.condition_subject',
+  conditionSentence: 'gateway.condition_sentence',
   tokenName: 'gateway.token_name',
   changedKeys: 'gateway.changed_keys',
   replicasAdded: 'gateway.replicas_added',
@@ -192,4 +199,11 @@ export const ROLLOUT_STEP = {
 export const DISCOVERY = {
   discoverySource: 'gateway.discovery.source',
   discoveryKind: 'gateway.discovery.kind',
+} as const;
+
+/** The attributes of a condition in metrics. */
+export const CONDITION = {
+  id: 'id',
+  severity: 'severity',
+  subject: 'subject',
 } as const;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { conditionSchema } from '../condition-schema.ts';
 import { replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
 import { shownRecordSchema } from '../shown-record.ts';
 import { sourceSchema } from '../source-schema.ts';
@@ -139,6 +140,10 @@ export const overviewSchema = z
     started_at: z.iso.datetime().describe('When this gateway started. Record numbers start at 1 then.'),
     gateway: gatewaySchema,
     trace_url_template: z.string().nullable().describe('A URL with `{trace_id}` in it.'),
+    conditions: z
+      .array(conditionSchema)
+      .readonly()
+      .describe('What is wrong now: the most severe first, then the oldest.'),
     last_minute: trafficSchema,
     replicas: z.array(replicaWithTraffic).readonly(),
     sources: z.array(sourceSchema).readonly(),

@@ -39,7 +39,7 @@ export interface AdminListener {
 
 /** Composes the admin API and the dashboard. */
 export function composeAdmin(
-  { inEffect, collaborators, parts, events, memory, version }: Composition,
+  { inEffect, collaborators, parts, events, board, memory, version }: Composition,
   { replicas, fleet, dataPlane, certificates, failedTokens, reload }: AdminSurroundings,
 ): AdminListener {
   const { config } = inEffect;
@@ -63,6 +63,7 @@ export function composeAdmin(
     { access, failedTokens, isHostAllowed },
     {
       registry,
+      conditions: () => board.current,
       drains,
       fleet,
       recentRecords,

@@ -57,7 +57,7 @@ export async function composeDataPlane(
   composition: Composition,
   { replicas, certificates, clients, jwtKeys, authority, limitRows, ...surroundings }: DataPlaneSurroundings,
 ): Promise<DataPlane> {
-  const { inEffect, collaborators, parts, events, memory, version } = composition;
+  const { inEffect, collaborators, parts, events, board, memory, version } = composition;
   const { secrets, log } = collaborators;
   const { config } = inEffect;
   const { collectorHeaders, failedTokens } = surroundings;
@@ -122,6 +122,7 @@ export async function composeDataPlane(
       replicas: () => registry.replicas.map((replica) => toReplicaState(replica, replicas)),
       models: () => replicas.models.map(toModelState),
       sources: () => replicas.sources,
+      conditions: () => board.current,
       gateway: () => ({
         waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
         connections: readLimit(memory.connections),

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { ConditionBoard } from '#conditions';
 import type { EnvironmentSecrets } from '#config/secrets';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/control';
@@ -29,6 +30,8 @@ export interface Composition {
   /** Gets what is to be started and stopped. */
   readonly parts: Parts;
   readonly events: GatewayEvents;
+  /** What is wrong: who knows of something tells it. */
+  readonly board: ConditionBoard;
   readonly memory: ServingMemory;
   /** Of the gateway. */
   readonly version: string;

@@ -13,6 +13,7 @@ type Example = string | { readonly target: string; readonly before: (gateway: St
 
 /** For each operation, examples that bring about every answer of its own that it documents. */
 const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
+  listConditions: ['/admin/conditions'],
   listReplicas: ['/admin/replicas'],
   showReplica: ['/admin/replicas/a', '/admin/replicas/nobody'],
   drainReplica: [

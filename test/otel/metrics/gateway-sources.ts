@@ -20,6 +20,7 @@ export const GATEWAY_SOURCES = {
     },
   ],
   models: () => [{ name: 'llama-3.3-70b', known: 2, available: 1 }],
+  conditions: () => [{ id: 'replica_unreachable', severity: 'warning', subject: 'a' }],
   sources: () => [
     {
       ...{ name: 'vllm', kind: 'kubernetes', state: 'failing' },

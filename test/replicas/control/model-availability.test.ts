@@ -6,6 +6,7 @@ const REPLICA = {
   engine: 'vllm',
   drain: { drained: false },
   reachability: { state: 'reachable' },
+  health: null,
 } as const;
 
 test('a replica counts for its models unless it is drained, unreachable or loading', () => {
@@ -15,8 +16,11 @@ test('a replica counts for its models unless it is drained, unreachable or loadi
     { ...REPLICA, reachability: { state: 'unreachable' } },
     { ...REPLICA, reachability: { state: 'loading' } },
     { ...REPLICA, drain: { drained: true } },
+    { ...REPLICA, health: { state: 'failing' } },
   ] as const;
-  expect(toModelAvailabilities(replicas)).toEqual([{ model: 'm', known: 5, available: 2 }]);
+  expect(toModelAvailabilities(replicas)).toEqual([
+    { model: 'm', known: 6, available: 3, well: 2, drained: 1 },
+  ]);
 });
 
 test('a replica of unknown models counts for none, one that serves any name for all', () => {
@@ -25,5 +29,7 @@ test('a replica of unknown models counts for none, one that serves any name for 
     { ...REPLICA, models: null },
     { ...REPLICA, models: ['*'] },
   ] as const;
-  expect(toModelAvailabilities(replicas)).toEqual([{ model: 'm', known: 2, available: 1 }]);
+  expect(toModelAvailabilities(replicas)).toEqual([
+    { model: 'm', known: 2, available: 1, well: 1, drained: 0 },
+  ]);
 });

@@ -1,6 +1,7 @@
 import { allows } from '#config/secrets';
 import type { RequestRecord } from '#otel/record/registry';
 import type { GatewayIdentity } from '../../admin-collaborators.ts';
+import { toConditionsJson } from '../../condition-schema.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
 import { toFiguresJson } from '../../dashboard/overview-json.ts';
@@ -24,7 +25,7 @@ export const showOverview = defineRoute({
   response: { description: 'The current state.', content: json(overviewSchema) },
   async handle(
     { query, caller },
-    { settleRecords, registry, sources, fleet, stats, dashboard, recentRecords },
+    { settleRecords, registry, conditions, sources, fleet, stats, dashboard, recentRecords },
   ) {
     await settleRecords();
     const figures = dashboard.figures();
@@ -42,6 +43,7 @@ export const showOverview = defineRoute({
           registry.all.map((replica) => toReplicaJson(replica, fleet)),
           Date.now(),
         ),
+        conditions: toConditionsJson(conditions()),
         sources: sources().map(toSourceJson),
         waiting,
         saturation: {
