@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { CONDITIONS, type ConditionDefinition } from '#conditions';
 import { readConditions, toAlertName, toAnchor } from '../../scripts/generate/conditions/read-conditions.ts';
+import { renderAlertTests } from '../../scripts/generate/conditions/render-alert-tests.ts';
 import { renderAlerts } from '../../scripts/generate/conditions/render-alerts.ts';
 import { renderConditionDocs } from '../../scripts/generate/conditions/render-docs.ts';
 import { renderConditionTable } from '../../scripts/generate/conditions/render-table.ts';
@@ -15,6 +16,8 @@ test('what is made from the registry of conditions is up to date', async () => {
   expect(table, advice).toBe(renderConditionTable(conditions));
   const alerts = await read('deploy/alerts.yaml');
   expect(alerts, advice).toBe(renderAlerts(alerts, conditions));
+  const alertTests = await read('deploy/alerts.test.yaml');
+  expect(alertTests, advice).toBe(renderAlertTests(alertTests, conditions));
   const docs = await read('docs/troubleshooting.md');
   expect(docs, advice).toBe(renderConditionDocs(docs, conditions));
 });

@@ -15,7 +15,7 @@ export const CONDITIONS = {
     means:
       'The gateway skips it: each request tries the next replica of its model. Clients notice nothing as long as another replica serves the model.',
     remedy:
-      "Look at the engine's process and its log, then at the network between the gateway and the replica. `gateway check --connect` tries the address in the configuration. If it will be away for long, drain it.",
+      "Look at the engine's process and its log, then at the network between the gateway and the replica. `gateway check --connect` tries the address in the configuration. If it will be away for long, drain it: a drained replica is not missed.",
     place: 'replicas',
   },
   replica_loading: {
@@ -83,7 +83,8 @@ export const CONDITIONS = {
     lastsMs: null,
     means:
       'The gateway tries it last. Clients get it only where every other replica of the model is worse off.',
-    remedy: "Read the engine's log. Drain and restart it if it does not recover by itself.",
+    remedy:
+      "Sum `gateway_failures_total` of the replica by `error_type`, and read the engine's log. Drain and restart it if it does not recover by itself. docs/routing.md says when the gateway takes it back.",
     place: 'replicas',
   },
   replica_slower: {
@@ -97,7 +98,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'The gateway tries it last.',
     remedy:
-      "Compare its hardware, its engine's version and settings with those of its peers. If it is slower by nature, set `gpu_model` of the replicas, or raise `health.peers.tolerance`.",
+      "Compare its hardware, its engine's version and settings with those of its peers. The span `replica_failing` says by how much it is slower. If it is slower by nature, set `gpu_model` of the replicas: only those with the same one are compared. Or raise `health.peers.tolerance`.",
     place: 'replicas',
   },
   replica_frozen: {
@@ -153,7 +154,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'Clients get its errors, or wait for the next replica that `retry` tries.',
     remedy:
-      "Look at the reasons on the page and at the engine's log. Drain it if its peers can carry its load.",
+      "Look at the reasons on the page. A status such as `500` is the engine's own answer; `upstream_failed` means that it closed the connection, `upstream_timeout` that it was silent. Then read the engine's log: out of memory and crashed processes are the usual causes. Drain it if its peers can carry its load. With `health.peers` the gateway tries it last by itself.",
     place: 'replicas',
   },
   replica_refuses_requests: {
@@ -166,7 +167,7 @@ export const CONDITIONS = {
     untilMs: 5000,
     lastsMs: null,
     means:
-      '404: it does not serve the model that the configuration gives it. 401 or 403: it wants another `api_key`. 400 or 422: it is another engine or version than its peers.',
+      '404: it does not serve the model that the configuration gives it. 401 or 403: it wants another `api_key`. 400 or 422: it is another engine or version than its peers, for example with a shorter context.',
     remedy: 'Compare its `url`, `models`, `api_key` and version with those of its peers.',
     place: 'replicas',
   },
@@ -181,7 +182,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'Every request for it fails with 502 `no_replica_reachable` or 503 `all_replicas_drained`.',
     remedy:
-      'Undrain a replica that works, even if it was to be updated. If they are unreachable, look for what they share: the network, DNS, a certificate.',
+      '`gateway replicas` shows the reason for each replica. Undrain one that works, even if it was to be updated. If they are unreachable, look for what they share: the network, DNS, a certificate.',
     place: 'replicas',
   },
   model_on_last_replica: {
@@ -219,9 +220,9 @@ export const CONDITIONS = {
     afterMs: 5000,
     untilMs: 5000,
     lastsMs: null,
-    means: 'Clients get errors.',
+    means: 'Clients get errors. Those that disconnect themselves do not count.',
     remedy:
-      'The page lists the reasons by replica and model, and so does `gateway_failures_total`. If one replica stands out, drain it.',
+      'The page lists the reasons by replica and model, and so does `gateway_failures_total`. If one replica stands out, drain it. `no_replica_reachable` and `all_replicas_drained`: the model has no replica. `overloaded`: the gateway has no room. `upstream_timeout`: the replicas are too slow, or `timeouts.first_byte` is too short for the prompts.',
     place: 'reasons',
   },
   client_errors_many: {
@@ -261,8 +262,10 @@ export const CONDITIONS = {
     afterMs: 2000,
     untilMs: 5000,
     lastsMs: null,
-    means: 'When all places are taken, further requests get 503 `overloaded`.',
-    remedy: 'Add replicas, or raise their `max_inflight`.',
+    means:
+      'The replicas of some model are at their `max_inflight` all the time, and clients wait longer for their first token. When all places are taken, further requests get 503 `overloaded`.',
+    remedy:
+      'Look for a drained or unreachable replica of the model that should help out. If all of them serve, add replicas, or raise `max_inflight` if the engines can do more. A larger `limits.queue` only makes clients wait longer, up to `timeouts.queue`.',
     place: 'saturation',
   },
   buffers_near_limit: {
@@ -276,7 +279,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'When it is used up, requests get 503 `overloaded`.',
     remedy:
-      'Bodies are held until a replica has answered: look at slow replicas first. Raise `limits.buffered` if the process has memory to spare.',
+      'Bodies are held until a replica has answered, so slow replicas and large prompts fill the memory: look at the latency of the replicas first. Raise `limits.buffered` if the process has memory to spare. Lower `limits.body` if single requests are larger than you want.',
     place: 'saturation',
   },
   connections_near_limit: {
@@ -290,7 +293,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'At the limit, new connections are closed at once.',
     remedy:
-      'Look for a client that opens a connection for each request. Otherwise raise `limits.connections` together with `ulimit -n`, which must allow twice as many.',
+      'Look for a client that opens a connection for each request and does not close it; `timeouts.keep_alive` closes idle ones. Otherwise raise `limits.connections` together with `ulimit -n`, which must allow twice as many, or add a gateway.',
     place: 'saturation',
   },
   connections_full: {
@@ -330,7 +333,8 @@ export const CONDITIONS = {
     untilMs: 5000,
     lastsMs: null,
     means: 'Requests wait in the gateway, and streams stutter.',
-    remedy: 'Raise `gateway.workers` if the machine has free cores, and restart. Otherwise add a gateway.',
+    remedy:
+      'Raise `gateway.workers` if the machine has free cores, and restart. Otherwise add a gateway. If only the thread `main` is busy while there are workers, look for what reads the admin API or the metrics too often.',
     place: 'saturation',
   },
   worker_replaced: {
@@ -343,7 +347,8 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: 900000,
     means: 'Its requests were cut, and their unfinished records are counted as lost.',
-    remedy: 'Read the lines `worker ended` and `worker hangs` of the log. Report the error if it repeats.',
+    remedy:
+      'Read the lines `worker ended` and `worker hangs` of the log. If it repeats, report the error, and lower the load of the gateway until it is fixed.',
     place: 'saturation',
   },
   client_limit_reached: {
@@ -505,7 +510,8 @@ export const CONDITIONS = {
     untilMs: 3000,
     lastsMs: null,
     means: 'When the queue is full, new records are dropped and counted. Requests are not touched.',
-    remedy: 'Look at the collector. `export.queue_size` gives it more time.',
+    remedy:
+      'If export calls fail, look at the collector. If they succeed, it is too slow for the traffic: give it more CPU, or raise `export.batch_size`. `export.queue_size` and `export.queue_bytes` give it more time: a record usually takes 1.5 KB.',
     place: 'export',
   },
   records_dropped: {
@@ -518,7 +524,8 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'These records are lost, and counted in `dropped`. Requests are not touched.',
-    remedy: 'Bring the collector back. Raise `export.queue_size` if it is away more often.',
+    remedy:
+      'Bring the collector back, or give it more CPU if it is too slow. Raise `export.queue_size` and `export.queue_bytes` if it is away more often: a record usually takes 1.5 KB.',
     place: 'export',
   },
   records_rejected: {
@@ -532,7 +539,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'These records are lost, and counted in `rejected`. Requests are not touched.',
     remedy:
-      "Read the line `records rejected` of the log and the collector's log: a wrong path, token or limit of the size of a request are the usual reasons.",
+      "Read the line `records rejected` of the log, which has the collector's answer, and the collector's log. A wrong path or token are the usual reasons. 400 or 413: the collector, or a proxy before it, limits the size or the content.",
     place: 'export',
   },
   collector_away: {
@@ -544,8 +551,10 @@ export const CONDITIONS = {
     afterMs: 2000,
     untilMs: 0,
     lastsMs: null,
-    means: 'Records wait in the queue and are sent when it is back. Requests are not touched.',
-    remedy: 'Look at the collector and the network. `gateway check --connect` tries its address.',
+    means:
+      'Records wait in the queue, and at a shutdown in `state_dir/spool`; they are sent when it is back. Requests are not touched.',
+    remedy:
+      'The log names the reason and the address. Look whether the collector runs, whether `export.endpoint` is right, and whether it needs headers (`OTEL_EXPORTER_OTLP_HEADERS`). `gateway check --connect` tries its address.',
     place: 'export',
   },
   collector_slow: {
@@ -558,7 +567,8 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'Records wait in the queue. If more come than leave, it fills.',
-    remedy: 'Look at the load of the collector and of what is behind it.',
+    remedy:
+      'Look at the load of the collector and of what is behind it. Give it more CPU, or raise `export.batch_size`.',
     place: 'export',
   },
   spool_unreadable: {
@@ -585,7 +595,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'The replicas stay as they were. New pods get no requests, and those that are gone are skipped.',
     remedy:
-      'Look at the API server and at the rights of the service account. docs/kubernetes.md lists the codes.',
+      'Look at the API server and at the rights of the service account. docs/kubernetes.md lists the codes. `gateway check --connect` tries it from here.',
     place: 'replicas',
   },
   dns_failing: {
@@ -598,7 +608,8 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'The replicas stay as they were. New ones get no requests, and those that are gone are skipped.',
-    remedy: 'Look at DNS. `gateway check --connect` tries it from here.',
+    remedy:
+      "Look at DNS. The codes are the system's, such as `ENOTFOUND`. `gateway check --connect` tries it from here.",
     place: 'replicas',
   },
   readiness_gate_failing: {
@@ -612,7 +623,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'New pods do not get ready, and rolling updates stand still. Pods that are ready serve as before.',
     remedy:
-      '`refused` is a missing right: the line `pods not confirmed` of the log names the rule. To go on at once, remove `readinessGates` from the template of the pods.',
+      '`refused` is a missing right: the line `pods not confirmed` of the log names the rule. To go on at once, remove `readinessGates` from the template of the pods. docs/kubernetes.md has more.',
     place: 'replicas',
   },
   jwks_failing: {
@@ -718,7 +729,8 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'Somebody may have forgotten it. Its peers carry its load.',
-    remedy: '`gateway undrain NAME` if it works.',
+    remedy:
+      '`gateway undrain NAME` if the work on it is done. Otherwise silence the alert for this replica: what is drained stays drained, across restarts of the gateway, too.',
     place: 'replicas',
   },
   rollout_stopped: {
