@@ -114,6 +114,12 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
+    what: 'subjects of one condition',
+    source: inFile('src/conditions/board.ts', 'MAX_SUBJECTS'),
+    past: 'further ones are told as `_OTHER`',
+    proof: testedBy('test/conditions/board.test.ts', 'counts the subjects beyond the bound under one name'),
+  },
+  {
     what: 'records that one span of the ledger covers',
     source: inFile('otel/ledger/ledger-book.ts', 'MAX_RECORDS'),
     past: 'the next span begins',
