@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { conditionsOf } from '#testkit/conditions.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
-import { serve } from '#testkit/processes/main-process.ts';
+import { serve, TOKEN } from '#testkit/processes/main-process.ts';
 import { RawConnection } from '#testkit/raw-http.ts';
 
 const MAX_FILES = 128;
@@ -44,3 +45,23 @@ async function statusOf(url: string): Promise<number | null> {
     () => null,
   );
 }
+
+test('open files near their limit are told until they are closed', async () => {
+  await using replica = await startFakeReplica({ name: 'a' });
+  const gateway = await serve(replica, { maxFiles: MAX_FILES, preload: OPENING });
+  const admin = (path: string) =>
+    fetch(gateway.adminUrl + path, { headers: { Authorization: `Bearer ${TOKEN}` } });
+  const open = () => conditionsOf({ admin }, 'descriptors_near_limit');
+  await expect
+    .poll(open, { timeout: 15_000 })
+    .toMatchObject([{ sentence: expect.stringMatching(/^1[012]\d of 128 file descriptors are open$/) }]);
+  gateway.child.kill('SIGUSR2');
+  await expect.poll(open, { timeout: 15_000 }).toEqual([]);
+});
+
+/** Opens files, and closes them at a signal. */
+const OPENING = `
+import { closeSync, openSync } from 'node:fs';
+const files = Array.from({ length: 80 }, () => openSync('/dev/null'));
+process.on('SIGUSR2', () => files.forEach((file) => closeSync(file)));
+`;

@@ -110,6 +110,7 @@ export async function composeDataPlane(
             onWorkerEnd: (end) => {
               workerEnds.ended += 1;
               if (end === 'hung') workerEnds.hung += 1;
+              board.raise({ id: 'worker_replaced', subject: '', figures: { ended: workerEnds.ended } });
             },
           },
         );

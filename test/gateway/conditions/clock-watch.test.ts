@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { Finding } from '#conditions';
+import { ClockWatch } from '../../../src/gateway/conditions/clock-watch.ts';
+
+function createWatch() {
+  const clocks = { now: 0, epoch: 1_700_000_000_000 };
+  const raised: Finding[] = [];
+  const watch = new ClockWatch(
+    { raise: (finding) => void raised.push(finding) },
+    { nowMs: () => clocks.now, epochMs: () => clocks.epoch },
+  );
+  return {
+    raised,
+    pass(nowMs: number, epochMs = nowMs) {
+      clocks.now += nowMs;
+      clocks.epoch += epochMs;
+      watch.look();
+    },
+  };
+}
+
+test('a clock that was set is told once, with the direction', () => {
+  const { pass, raised } = createWatch();
+  pass(1_000);
+  pass(1_000, 3_601_000);
+  pass(1_000);
+  pass(1_000, -4_000);
+  expect(raised.map(({ figures }) => figures)).toEqual([
+    { direction: 'forward', step: 3_600 },
+    { direction: 'back', step: 5 },
+  ]);
+});
+
+test('a clock that is corrected little by little, and a thread that was held up, are no step', () => {
+  const { pass, raised } = createWatch();
+  for (let second = 0; second < 100; second += 1) pass(1_000, 1_000.5);
+  pass(60_000);
+  expect(raised).toEqual([]);
+});
