@@ -133,5 +133,5 @@ async function startIn(
     replicas,
     export: { endpoint: replicas[0]?.url },
   };
-  return started.use(await startGateway(folder, config, {}, checkout));
+  return started.use(await startGateway(folder, config, {}, { checkout }));
 }

@@ -26,6 +26,8 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly url: string;
   readonly adminUrl: string;
   readonly pid: number;
+  /** The lines of its log so far: JSON. */
+  readonly log: readonly string[];
   stats(): Promise<Stats>;
   /**
    * Resolves with the counters when nothing is queued and at least `restoredCount` records of an earlier run are
@@ -61,19 +63,23 @@ export async function startGatewayProcess(settings: GatewaySettings): Promise<Ga
   return await startGateway(settings.folder, toConfig(settings), env);
 }
 
-/** Writes the configuration into the folder and starts a gateway of a checkout with it. Rejects if it ends before it serves. */
+/**
+ * Writes the configuration into the folder and starts a gateway of a checkout with it. Rejects if it ends before it
+ * serves. `prefix`: a command that becomes the gateway, such as `prlimit --nofile=100`.
+ */
 export async function startGateway(
   folder: string,
   config: object,
   env: Readonly<Record<string, string>> = {},
-  checkout = ROOT,
+  { checkout = ROOT, prefix = [] }: { readonly checkout?: string; readonly prefix?: readonly string[] } = {},
 ): Promise<GatewayProcess> {
   const path = join(folder, 'gateway.yaml');
   await writeFile(path, JSON.stringify(config)); // JSON is YAML
+  const [file = '', ...args] = [...prefix, process.execPath, join(checkout, 'src/main.ts'), '-config', path];
   const child = startChild(
     {
-      file: process.execPath,
-      args: [join(checkout, 'src/main.ts'), '-config', path],
+      file,
+      args,
       env: { SVC_ADMIN_TOKEN: ADMIN_TOKEN, ...env },
       isIsolated: true,
     },
@@ -86,6 +92,7 @@ export async function startGateway(
     url: `http://${serving.listen}`,
     adminUrl,
     pid: child.pid,
+    log: child.lines,
     stats,
     async untilDelivered(restoredCount = 0) {
       let movedAtMs = performance.now();

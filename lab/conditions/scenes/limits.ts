@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { hang } from '#testkit/fake-replica.ts';
+import type { Scene } from '../scene.ts';
+
+const KEY = 'a key of the lab';
+const CLIENT = { name: 'search', key_sha256: createHash('sha256').update(KEY).digest('hex') };
+
+export const LIMIT_SCENES: readonly Scene[] = [
+  {
+    id: 'client_limit_reached',
+    subject: 'search',
+    isSlow: true,
+    async play(stage) {
+      const gateway = await stage.gateway({ clients: [{ ...CLIENT, requests_per_minute: 10 }] });
+      const traffics: { stop(): void }[] = [];
+      const fields = { Authorization: `Bearer ${KEY}` };
+      return {
+        gateway,
+        bring: () => void traffics.push(stage.traffic(gateway, 5, { fields })),
+        mend: () => traffics[0]?.stop(),
+      };
+    },
+  },
+  {
+    id: 'tenant_limit_reached',
+    subject: 'acme',
+    isSlow: true,
+    async play(stage) {
+      const a = await stage.replica('a', { script: hang });
+      const gateway = await stage.gateway({
+        replicas: [{ name: 'a', url: a.url, models: ['m'], engine: 'vllm' }],
+        tenant_limits: { max_inflight: 3 },
+      });
+      const traffics: { stop(): void }[] = [];
+      return {
+        gateway,
+        bring: () =>
+          void traffics.push(stage.traffic(gateway, 5, { stream: true, fields: { 'X-Tenant': 'acme' } })),
+        mend: () => traffics[0]?.stop(),
+      };
+    },
+  },
+];

@@ -1,0 +1,85 @@
+import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { tryAdmin } from '../act.ts';
+import type { Scene } from '../scene.ts';
+import type { Stage } from '../stage.ts';
+
+/** Runs in each thread of a gateway, and does there what its file says. */
+const HOOK = (path: string) => `
+const { readFileSync } = require('node:fs');
+const { isMainThread } = require('node:worker_threads');
+const read = () => { try { return readFileSync(${JSON.stringify(path)}, 'utf8'); } catch { return ''; } };
+let isDone = false;
+setInterval(() => {
+  const order = read();
+  if (order === 'spin' && isMainThread) { const end = Date.now() + 480; while (Date.now() < end); }
+  if (order === 'throw' && !isMainThread && !isDone) { isDone = true; throw new Error('a defect of the lab'); }
+}, 500).unref();
+`;
+
+/** A gateway with a defect that can be ordered. */
+async function withHook(stage: Stage, config: object) {
+  const folder = await stage.folder('hook');
+  const [hook, orders] = [join(folder, 'hook.cjs'), join(folder, 'orders')];
+  await writeFile(hook, HOOK(orders));
+  const gateway = await stage.gateway(config as Record<string, unknown>, {
+    NODE_OPTIONS: `--require ${hook}`,
+  });
+  return { gateway, order: (text: string) => writeFile(orders, text) };
+}
+
+export const MACHINE_SCENES: readonly Scene[] = [
+  {
+    id: 'event_loop_behind',
+    subject: '',
+    async play(stage) {
+      const { gateway, order } = await withHook(stage, {});
+      return { gateway, bring: () => order('spin'), mend: () => order('') };
+    },
+  },
+  {
+    id: 'worker_replaced',
+    subject: '',
+    isSlow: true,
+    async play(stage) {
+      const { gateway, order } = await withHook(stage, { gateway: { workers: 2 } });
+      return { gateway, bring: () => order('throw') };
+    },
+  },
+  {
+    id: 'descriptors_near_limit',
+    subject: '',
+    async play(stage) {
+      const gateway = await stage.gateway({}, {}, { prefix: ['prlimit', '--nofile=200'] });
+      const { hostname, port } = new URL(gateway.url);
+      const sockets: ReturnType<typeof connect>[] = [];
+      const close = () => {
+        for (const socket of sockets) socket.destroy();
+      };
+      stage.defer(close);
+      return {
+        gateway,
+        bring() {
+          for (let opened = 0; opened < 150; opened++)
+            sockets.push(connect(Number(port), hostname).on('error', () => undefined));
+        },
+        mend: close,
+      };
+    },
+  },
+  {
+    id: 'admin_tokens_refused',
+    subject: '',
+    isSlow: true,
+    async play(stage) {
+      const gateway = await stage.gateway();
+      return {
+        gateway,
+        async bring() {
+          for (let call = 0; call < 12; call++) await tryAdmin(gateway, '/admin/reload', 'wrong');
+        },
+      };
+    },
+  },
+];
