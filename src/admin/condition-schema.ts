@@ -6,6 +6,7 @@ import {
   PLACES,
   SEVERITIES,
   SUBJECT_KINDS,
+  toFigureTexts,
 } from '#conditions';
 
 const text = () => z.string();
@@ -29,6 +30,7 @@ export const conditionSchema = z
     figures: z
       .record(z.string(), z.union([z.string(), z.number()]))
       .describe('Shares are of 1, times are in seconds, sizes in bytes.'),
+    figure_texts: z.record(z.string(), text()).describe('The same, as people read them.'),
     title: text().describe('What is wrong, without names and figures.'),
     means: text().describe('What it means. Markdown with code spans.'),
     remedy: text().describe('What to do. Markdown with code spans.'),
@@ -39,7 +41,7 @@ export const conditionSchema = z
 /** The conditions in the shape of `conditionSchema`. */
 export function toConditionsJson(conditions: readonly Condition[]): z.output<typeof conditionSchema>[] {
   return conditions.map(({ id, severity, subjectKind, subject, sinceEpochMs, sentence, figures }) => {
-    const { title, means, remedy, place }: ConditionDefinition = CONDITIONS[id];
+    const { title, means, remedy, place, figures: kinds }: ConditionDefinition = CONDITIONS[id];
     return {
       id,
       severity,
@@ -48,6 +50,7 @@ export function toConditionsJson(conditions: readonly Condition[]): z.output<typ
       since: new Date(sinceEpochMs).toISOString(),
       sentence,
       figures,
+      figure_texts: toFigureTexts(kinds, figures),
       title,
       means,
       remedy,

@@ -16,3 +16,4 @@ export {
 } from './board.ts';
 export { type ConditionDefinition, PLACES, SEVERITIES, SUBJECT_KINDS } from './definition.ts';
 export { CONDITIONS, type ConditionId } from './registry/condition-table.ts';
+export { toFigureTexts } from './to-sentence.ts';

@@ -23,6 +23,18 @@ export function toSentence(
   });
 }
 
+/** The figures as a sentence shows them. Those of kind text stand as they are. */
+export function toFigureTexts(
+  kinds: Template['figures'],
+  figures: Figures,
+): Readonly<Record<string, string>> {
+  const texts = Object.entries(kinds).flatMap(([name, kind]) => {
+    const value = figures[name];
+    return value === undefined ? [] : [[name, toFigureText(kind, value)]];
+  });
+  return Object.fromEntries(texts);
+}
+
 function toFigureText(kind: FigureKind, value: string | number): string {
   if (typeof value === 'string') return value;
   switch (kind) {

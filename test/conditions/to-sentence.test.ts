@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toSentence } from '../../src/conditions/to-sentence.ts';
+import { toFigureTexts, toSentence } from '../../src/conditions/to-sentence.ts';
 
 const FIGURES = {
   why: 'text',
@@ -59,4 +59,14 @@ test.each([
 
 test('a ratio has one digit', () => {
   expect(say('{factor}', { factor: 1.5 })).toBe('1.5 ×');
+});
+
+test('figures are written as they are in sentences, and a figure without a value is left out', () => {
+  const kinds = { name: 'text', share: 'share', age: 'seconds', size: 'bytes', more: 'count' } as const;
+  expect(toFigureTexts(kinds, { name: '<b>', share: 0.274, age: 5_400, size: 2_048 })).toEqual({
+    name: '<b>',
+    share: '27 %',
+    age: '90 min',
+    size: '2.0 KiB',
+  });
 });

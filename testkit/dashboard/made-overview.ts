@@ -1,3 +1,5 @@
+import { ConditionBoard, type Finding } from '#conditions';
+import { toConditionsJson } from '../../src/admin/condition-schema.ts';
 import { type Overview, overviewSchema } from '../../src/admin/dashboard/overview.ts';
 
 /** A replica, a record or some traffic of an overview. */
@@ -94,6 +96,27 @@ export const makeRecord = (number: number, changes: Partial<OverviewRecord> = {}
   stream: true,
   ...changes,
 });
+
+/** Longer than any condition waits, and shorter than any that lasts. */
+const TOLD_AFTER_MS = 60_000;
+
+/** These conditions as an overview has them: sentences, severities and order are those of the registry and the board. */
+export function makeConditions(findings: readonly Finding[]): Overview['conditions'] {
+  let nowMs = 0;
+  const board = new ConditionBoard({
+    nowMs: () => nowMs,
+    epochMs: () => MADE_AT_MS,
+    onChange: () => undefined,
+    onDefect: (error) => {
+      throw error;
+    },
+  });
+  board.add(() => findings);
+  board.look();
+  nowMs = TOLD_AFTER_MS;
+  board.look();
+  return toConditionsJson(board.current);
+}
 
 /** An overview in which all is well, with these changes. Throws if it is none that the admin API could answer. */
 export function makeOverview(changes: Partial<Overview> = {}): Overview {

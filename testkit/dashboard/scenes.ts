@@ -1,5 +1,6 @@
 import type { Overview } from '../../src/admin/dashboard/overview.ts';
 import {
+  makeConditions,
   makeOverview,
   makeRecord,
   makeReplica,
@@ -224,6 +225,32 @@ export function troubledFleet(): Overview {
   ];
   const failed = { status: 502, error_type: 'upstream_failed', attempts: 2 } as const;
   return withTotals(replicas, {
+    conditions: makeConditions([
+      {
+        id: 'requests_failing',
+        subject: '',
+        figures: { share: 0.084, requests: 1_231 },
+        sinceEpochMs: Date.parse(secondsAgo(170)),
+      },
+      {
+        id: 'replica_unreachable',
+        subject: 'embed-a',
+        figures: { reason: 'connection refused' },
+        sinceEpochMs: Date.parse(secondsAgo(190)),
+      },
+      {
+        id: 'replica_attempts_failing',
+        subject: 'llama-b',
+        figures: { share: 0.3, attempts: 240 },
+        sinceEpochMs: Date.parse(secondsAgo(160)),
+      },
+      {
+        id: 'replica_loading',
+        subject: 'qwen-a',
+        figures: {},
+        sinceEpochMs: Date.parse(secondsAgo(95)),
+      },
+    ]),
     failure_reasons: [
       { code: 'upstream_failed', status: 502, replica: 'llama-b', model: LLAMA, count: 72 },
       { code: 'upstream_unreachable', status: 502, replica: 'embed-a', model: EMBED, count: 31 },
@@ -249,7 +276,56 @@ export function collectorDown(): Overview {
     ...overview,
     stats: { ...overview.stats, queued: 12_840, dropped: 412, failed_calls: 118 },
     collector: { state: 'failing', since: secondsAgo(420), failed_calls: 118 },
+    conditions: makeConditions([
+      { id: 'records_dropped', subject: '', figures: { dropped: 412 } },
+      {
+        id: 'collector_away',
+        subject: '',
+        figures: { queued: 12_840, failed_calls: 118 },
+        sinceEpochMs: Date.parse(secondsAgo(420)),
+      },
+    ]),
     history: overview.history.map((past, at) => ({ ...past, queued: at * 214 })),
     ...makeRecords(replicas, () => ({})),
+  };
+}
+
+/** An evening with more conditions than fit on the line, of subjects of all kinds and with names that take much room. */
+export function troubledEvening(): Overview {
+  const overview = troubledFleet();
+  const name = 'vllm-llama-3-3-70b-instruct-fp8-6d5f8c9b7d-hx2vq';
+  const replica = makeReplica({ name, models: [LLAMA], inflight: 41 });
+  return {
+    ...overview,
+    replicas: [...overview.replicas, replica],
+    conditions: makeConditions([
+      {
+        id: 'replica_streams_silent',
+        subject: name,
+        figures: { silent: 31, running: 41, oldest: 312 },
+        sinceEpochMs: Date.parse(secondsAgo(330)),
+      },
+      {
+        id: 'tenant_limit_reached',
+        subject: 'acme-production',
+        figures: {
+          ...{ limit: 'max_inflight', allowed: 32, used: 32, refused: 418 },
+          held: `, held by 31 silent streams at ${name}`,
+        },
+        sinceEpochMs: Date.parse(secondsAgo(240)),
+      },
+      { id: 'certificate_ended', subject: '/etc/spangate/tls/fullchain.pem', figures: { ago: 400 } },
+      {
+        id: 'state_not_stored',
+        subject: '/var/lib/spangate/state/drains.json',
+        figures: { reason: 'ENOSPC' },
+      },
+      { id: 'model_unavailable', subject: QWEN, figures: { drained: 1, away: 1 } },
+      { id: 'replica_unreachable', subject: 'embed-a', figures: { reason: 'connection refused' } },
+      { id: 'health_checks_off', subject: '', figures: { replicas: 2 } },
+      { id: 'redis_away', subject: '', figures: {} },
+      { id: 'drain_old', subject: 'llama-c', figures: { age: 5_400, reason: ': driver update' } },
+      { id: 'config_not_loaded', subject: '/etc/spangate/gateway.yaml', figures: {} },
+    ]),
   };
 }

@@ -1,8 +1,10 @@
 /** @import { Overview } from '../../overview.ts' */
+/** @import { Target } from '../conditions/condition.js' */
 /** @import { Phase } from './phase.js' */
 /** @import { Outcome } from './poller.js' */
-/** @import { Problem } from './problems.js' */
 /** @import { View } from './view.js' */
+import { ConditionDialog } from '../conditions/dialog.js';
+import { ConditionLine } from '../conditions/line.js';
 import { byId, setText } from '../elements/dom.js';
 import { formatTime } from '../elements/format.js';
 import { RecordSection } from '../records/section.js';
@@ -15,8 +17,6 @@ import { changeDrain, fetchOverview } from './api.js';
 import { GatewayHeader } from './gateway-header.js';
 import { PhaseView } from './phase.js';
 import { Poller } from './poller.js';
-import { ProblemList } from './problem-list.js';
-import { toProblems } from './problems.js';
 import { session } from './session.js';
 import { Toast } from './toast.js';
 import { ViewHistory } from './view-history.js';
@@ -25,7 +25,8 @@ import { ViewHistory } from './view-history.js';
 export class Dashboard {
   #phase = new PhaseView();
   #header = new GatewayHeader();
-  #problems = new ProblemList((problem) => this.#choose(problem));
+  #conditions = new ConditionLine((condition) => this.#condition.open(condition, this.#latest?.time ?? ''));
+  #condition = new ConditionDialog((target) => this.#go(target));
   #showTraffic = createTrafficSections((change) => this.#showRecords(change));
   #replicas = new ReplicaTable((action, name) => this.#confirm(action, name));
   #controls = new ReplicaControls((change, isTyping) =>
@@ -72,6 +73,7 @@ export class Dashboard {
     session.token = null;
     this.#latest = null;
     this.#records.clear();
+    this.#conditions.clear();
     this.#header.clear();
     this.#poller.stop();
     for (const dialog of document.querySelectorAll('dialog')) dialog.close();
@@ -127,12 +129,12 @@ export class Dashboard {
     this.#announceSafe(overview);
     this.#latest = overview;
     this.#setPhase('live');
-    const problems = toProblems(overview);
     this.#header.show(
       overview,
-      problems.some(({ level }) => level === 'bad'),
+      overview.conditions.some(({ severity }) => severity !== 'notice'),
     );
-    this.#problems.show(problems);
+    this.#conditions.show(overview);
+    this.#condition.update(overview);
     this.#showTraffic(overview);
     this.#replicas.show(overview, this.#history.view.replicas);
     this.#records.add(overview);
@@ -169,9 +171,12 @@ export class Dashboard {
     if (this.#latest !== null) this.#replicas.show(this.#latest, view.replicas);
   }
 
-  /** @param {Problem} problem */
-  #choose({ section, change }) {
-    this.#history.change(change);
+  /** Goes to what a condition is about. @param {Target} target */
+  #go({ section, change, replica }) {
+    if (replica === undefined) this.#history.change(change);
+    // A search may hide the row.
+    else this.#history.change({ replicas: { ...this.#history.view.replicas, search: '' } });
+    if (replica !== undefined && this.#replicas.reveal(replica)) return;
     byId(section, HTMLElement).scrollIntoView({ block: 'start' });
   }
 

@@ -130,7 +130,7 @@ function toText(names) {
  * @param {Replica} replica
  * @param {string} model
  */
-export function serves({ models, engine }, model) {
+function serves({ models, engine }, model) {
   const names = ['*', model];
   // Ollama resolves a name without a tag to its `latest`.
   if (engine === 'ollama') names.push(`${model}:latest`, model.replace(/:latest$/, ''));

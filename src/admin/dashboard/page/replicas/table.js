@@ -51,6 +51,22 @@ export class ReplicaTable {
     this.#empty.hidden = groups.length > 0 || view.search === '';
   }
 
+  /**
+   * Goes to the row of a replica and marks it.
+   * @param {string} name
+   * @returns {boolean} whether the table has it
+   */
+  reveal(name) {
+    const group = this.#groups.find(({ replicas }) => replicas.some((replica) => replica.name === name));
+    if (group === undefined) return false;
+    if (this.#closed.delete(group.key)) this.#render();
+    const row = this.#rows.get(name)?.element;
+    row?.setAttribute('tabindex', '-1');
+    row?.scrollIntoView({ block: 'center' });
+    row?.focus({ preventScroll: true });
+    return row !== undefined;
+  }
+
   /** Whether a click or a key may be about to hit a row. After a touch nothing is: `:hover` and the focus only stay. */
   get #isInUse() {
     if (!canHover.matches) return this.#table.querySelector(':focus-visible') !== null;
