@@ -36,15 +36,9 @@ describe('the line at the top', () => {
     ]);
     await page.getByRole('button', { name: 'Critical: 8 % of requests fail', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Notice: qwen-a is loading its model', exact: true }).waitFor();
-    const colours = await page
-      .locator('#conditions button')
-      .evaluateAll((chips) =>
-        chips.map(
-          (chip) =>
-            (chip.ownerDocument.defaultView as unknown as typeof globalThis & Window).getComputedStyle(chip)
-              .color,
-        ),
-      );
+    const colours = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('#conditions button')].map((chip) => getComputedStyle(chip).color)",
+    );
     expect(new Set(colours).size).toBe(3);
     await page.getByRole('status').filter({ hasText: '1 critical, 2 warnings, 1 notice' }).waitFor();
     expect(complaints).toEqual([]);
@@ -172,8 +166,7 @@ describe('the dialog of a condition', () => {
     await page.keyboard.press('Escape');
     await expect.poll(() => dialog.isVisible()).toBe(false);
     // Its first button went with the condition, so the part of the page is focused.
-    expect(await focusedText(page)).toContain('2 of 20 streams');
-    expect(await page.evaluate('document.activeElement?.id')).toBe('conditions-section');
+    await expect.poll(() => page.evaluate('document.activeElement?.id')).toBe('conditions-section');
   });
 
   test('leads to the replicas although its own is gone', async (context) => {

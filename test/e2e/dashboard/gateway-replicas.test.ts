@@ -60,7 +60,7 @@ describe('a replica', () => {
 
     await rowOf(page, 'a').getByText('Unreachable', { exact: true }).waitFor();
     await rowOf(page, 'a').getByText('connection refused').waitFor();
-    await page.getByRole('button', { name: 'a is unreachable: connection refused' }).waitFor();
+    await page.getByRole('button', { name: 'a does not answer: connection refused' }).waitFor();
     await expect.poll(() => page.title()).toContain('⚠');
     await drainButton(page, 'b').click();
     await dialogOf(page).getByText('b is the last replica for m that answers').waitFor();

@@ -24,8 +24,10 @@ export class ConditionDialog {
     this.#onGo = onGo;
     this.#dialog.addEventListener('close', () => {
       this.#shown = null;
-      // The button that opened it may be gone with the condition.
-      if (document.activeElement === document.body) byId('conditions-section', HTMLElement).focus();
+      // The button that opened it may be gone with the condition. The focus then stays in the closed dialog for a moment.
+      const focused = document.activeElement;
+      if (focused === document.body || this.#dialog.contains(focused))
+        byId('conditions-section', HTMLElement).focus();
     });
   }
 

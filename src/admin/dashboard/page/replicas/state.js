@@ -87,7 +87,7 @@ export function toUrgency(kind) {
  * Why the replica is unreachable, loading or failing, in words; empty if that is not known.
  * @param {Replica} replica
  */
-function toReason(replica) {
+export function toReason(replica) {
   if (toStateKind(replica) === 'failing')
     return replica.health_reasons.map((judge) => HEALTH_REASONS[judge]).join(', ');
   return replica.reachability_reason === null ? '' : REASONS[replica.reachability_reason];
