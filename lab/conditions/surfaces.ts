@@ -93,8 +93,9 @@ async function isInStatus(wanted: Wanted, { adminUrl }: GatewayProcess): Promise
 }
 
 async function isOnPage({ id, subject }: Wanted, page: Page): Promise<boolean> {
+  // The list of all: the line has only the most severe.
   const found = await page
-    .locator(`#problems [data-condition="${id}"]`)
+    .locator(`#conditions-list [data-condition="${id}"]`)
     .evaluateAll((chips) => chips.map((chip) => chip.getAttribute('data-subject') ?? ''));
   return found.some((name) => isMeant(subject, name));
 }

@@ -5,9 +5,10 @@ import { openScripted } from '#testkit/dashboard/open-scripted.ts';
 import { replicaNames, rowOf } from '#testkit/dashboard/page.ts';
 import { troubledEvening, troubledFleet } from '#testkit/dashboard/scenes.ts';
 import { findBarriers, type OpenTab, useBrowser } from '#testkit/processes/browser.ts';
-import type { Overview } from '../../../src/admin/dashboard/overview.ts';
 
 const openTab = useBrowser();
+
+type Overview = ReturnType<typeof makeOverview>;
 
 const openDashboard = (context: TestContext, overview: Overview, options: Parameters<OpenTab>[1] = {}) =>
   openScripted(openTab, context, overview, options);

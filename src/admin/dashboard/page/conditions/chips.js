@@ -45,7 +45,8 @@ export class Chips {
   #create(first) {
     const word = create('span', { class: 'unseen' });
     const text = create('span', { class: 'chip-text' });
-    const attributes = { type: 'button', class: 'chip', 'aria-haspopup': 'dialog' };
+    const names = { 'data-condition': first.id, 'data-subject': first.subject };
+    const attributes = { type: 'button', class: 'chip', 'aria-haspopup': 'dialog', ...names };
     const button = create('button', attributes, word, text);
     let shown = first;
     button.addEventListener('click', () => this.#onChoose(shown));

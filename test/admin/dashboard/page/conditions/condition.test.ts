@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { MADE_AT, makeConditions, secondsAgo } from '#testkit/dashboard/made-overview.ts';
-import type { Overview } from '../../../../../src/admin/dashboard/overview.ts';
 import {
   toChip,
   toFigures,
@@ -13,7 +12,7 @@ import {
 
 type Finding = Parameters<typeof makeConditions>[0][number];
 
-function toCondition(finding: Finding): Overview['conditions'][number] {
+function toCondition(finding: Finding): ReturnType<typeof makeConditions>[number] {
   const [condition] = makeConditions([finding]);
   if (condition === undefined) throw new Error('no condition');
   return condition;
