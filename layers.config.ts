@@ -19,7 +19,7 @@ const TABLE = `
 #background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #base/embedded #conditions #config/secrets #config/values #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
-#proxy            #access/jwt #access/limits #base/embedded #config #json #json/bytes #otel/base #otel/files #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
+#proxy            #access/jwt #access/limits #base/embedded #config #json #json/bytes #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
 #rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #state-dir #verdict zod node:
 #fleet            #access/limits #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
 #otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record/registry @opentelemetry/ node:

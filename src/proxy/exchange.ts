@@ -15,13 +15,6 @@ import type { StepLog } from './step-log.ts';
 /** How an exchange ended, other than by a complete response. */
 export type Ending = FailureCode | 'upstream_error' | 'client_closed';
 
-/** The endings that are the fault of the replica. */
-export const REPLICA_FAULTS: ReadonlySet<string> = new Set<Ending>([
-  'upstream_failed',
-  'upstream_timeout',
-  'upstream_error',
-]);
-
 /** Work for an exchange that can be abandoned. */
 export interface Abandonable {
   abandon(cause: 'client_closed' | 'shutting_down'): void;

@@ -10,7 +10,6 @@
 export { logDefect } from './defect.ts';
 export { RESPONSES } from './endpoints/responses.ts';
 export { endpointsByPath } from './endpoints/table.ts';
-export { REPLICA_FAULTS } from './exchange.ts';
 export { createProxy } from './handle-request.ts';
 export { createViaName } from './loop-detection.ts';
 export { PassedPaths } from './passed-paths.ts';

@@ -6,6 +6,7 @@ import { type Overview, overviewSchema } from '../../src/admin/dashboard/overvie
 export type OverviewReplica = Overview['replicas'][number];
 export type OverviewRecord = Overview['records'][number];
 type Traffic = Overview['last_minute'];
+type ReplicaTraffic = OverviewReplica['last_minute'];
 
 /** The time of each made overview. */
 export const MADE_AT = '2026-11-21T12:10:00.000Z';
@@ -32,20 +33,43 @@ export const makeTraffic = (changes: Partial<Traffic> = {}): Traffic => {
   };
 };
 
-/** No traffic in the last minute. */
-export const NO_TRAFFIC: Traffic = makeTraffic({
+/**
+ * Attempts at a replica in the last minute, without failures, with these changes: each request took one, unless `attempts`
+ * says otherwise. Errors are answers with 5xx, unless `outcomes` says otherwise.
+ */
+export const makeReplicaTraffic = ({
+  outcomes,
+  ...changes
+}: Partial<Omit<ReplicaTraffic, 'outcomes'>> & {
+  readonly outcomes?: Partial<ReplicaTraffic['outcomes']>;
+} = {}): ReplicaTraffic => {
+  const { requests = 240, attempts = requests, errors = 0, client_errors = 0, canceled = 0 } = changes;
+  return {
+    ...makeTraffic(changes),
+    attempts,
+    attempts_per_s: attempts / 60,
+    outcomes: {
+      ...{ success: attempts - errors - client_errors - canceled, error: errors, not_connected: 0 },
+      ...{ loading: 0, client_error: client_errors, canceled, repeated: 0, other: 0 },
+      ...outcomes,
+    },
+  };
+};
+
+/** No attempt in the last minute. */
+export const NO_TRAFFIC: ReplicaTraffic = makeReplicaTraffic({
   ...{ requests: 0, output_tokens_per_s: 0, gpu_seconds: null },
   ...{ ttft_p50_ms: null, ttft_p95_ms: null, latency_p50_ms: null, latency_p95_ms: null },
 });
 
 const SLICES = 60;
 
-/** A trend around this many requests in five seconds, of which this share failed. */
-export const makeTrend = (requests: number, errorShare = 0): OverviewReplica['trend'] => {
+/** A trend around this many attempts in five seconds, of which this share failed. */
+export const makeTrend = (attempts: number, errorShare = 0): OverviewReplica['trend'] => {
   const counts = Array.from({ length: SLICES }, (_, at) =>
-    Math.round(requests * (1 + 0.4 * Math.sin(at / 5))),
+    Math.round(attempts * (1 + 0.4 * Math.sin(at / 5))),
   );
-  return { requests: counts, errors: counts.map((count) => Math.round(count * errorShare)) };
+  return { attempts: counts, errors: counts.map((count) => Math.round(count * errorShare)) };
 };
 
 /** A replica that serves the model `m`, with these changes. */
@@ -74,7 +98,7 @@ export const makeReplica = (
   safe_to_stop: false,
   ramp: null,
   removing: false,
-  last_minute: makeTraffic(),
+  last_minute: makeReplicaTraffic(),
   trend: makeTrend(20),
   ...changes,
 });

@@ -4,6 +4,7 @@ import {
   makeOverview,
   makeRecord,
   makeReplica,
+  makeReplicaTraffic,
   makeTraffic,
   makeTrend,
   NO_TRAFFIC,
@@ -59,7 +60,7 @@ function toPod(
     gpu_count: gpus,
     inflight: Math.round(load / 20),
     max_inflight: 64,
-    last_minute: makeTraffic({ requests: load, errors, client_errors: at % 4 }),
+    last_minute: makeReplicaTraffic({ requests: load, errors, client_errors: at % 4 }),
     trend: makeTrend(load / 12, errors / load),
   });
 }
@@ -171,7 +172,7 @@ export function troubledFleet(): Overview {
     makeReplica({ name: 'llama-a', models: [LLAMA], host: 'gpu-node-1' }),
     makeReplica({
       ...{ name: 'llama-b', models: [LLAMA], host: 'gpu-node-2', inflight: 5 },
-      ...{ last_minute: makeTraffic({ requests: 240, errors: 72 }), trend: makeTrend(20, 0.3) },
+      ...{ last_minute: makeReplicaTraffic({ requests: 240, errors: 72 }), trend: makeTrend(20, 0.3) },
     }),
     makeReplica({
       ...{
@@ -210,9 +211,10 @@ export function troubledFleet(): Overview {
       ...{ name: 'embed-a', models: [EMBED], host: 'gpu-node-7', inflight: 0, reachability: 'unreachable' },
       ...{ reachability_since: secondsAgo(190), reachability_reason: 'connection_refused' },
       ...{
-        last_minute: makeTraffic({
+        last_minute: makeReplicaTraffic({
           requests: 31,
           errors: 31,
+          outcomes: { error: 0, not_connected: 31 },
           ttft_p95_ms: null,
           ttft_p50_ms: null,
           latency_p50_ms: null,

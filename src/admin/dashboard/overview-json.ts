@@ -3,7 +3,7 @@ import { roundTo3 } from '../shown-record.ts';
 import type { Overview } from './overview.ts';
 import type { Figures } from './traffic/live-figures.ts';
 import { HISTORY_SLICES } from './traffic/slices.ts';
-import type { Traffic } from './traffic/tally.ts';
+import { type ReplicaFigures, Tally, type Traffic } from './traffic/tally.ts';
 import type { NamedTraffic } from './traffic/traffic-window.ts';
 
 type FiguresJson = Pick<
@@ -21,8 +21,8 @@ export function toFiguresJson(
     time: new Date(nowEpochMs).toISOString(),
     last_minute: toTrafficJson(total),
     replicas: replicas.map((replica) => {
-      const { traffic, trend } = byReplica.get(replica.name) ?? NO_REQUESTS;
-      return { ...replica, last_minute: toTrafficJson(traffic), trend };
+      const { traffic, trend } = byReplica.get(replica.name) ?? NO_ATTEMPTS;
+      return { ...replica, last_minute: toReplicaTrafficJson(traffic), trend };
     }),
     models: byModel.map(toNamedJson),
     tenants: byTenant.map(toNamedJson),
@@ -37,22 +37,10 @@ export function toFiguresJson(
   };
 }
 
-const NO_REQUESTS = {
-  traffic: {
-    requests: 0,
-    errors: 0,
-    clientErrors: 0,
-    canceled: 0,
-    requestsPerSecond: 0,
-    outputTokensPerSecond: 0,
-    gpuSeconds: null,
-    ttftP50Ms: null,
-    ttftP95Ms: null,
-    latencyP50Ms: null,
-    latencyP95Ms: null,
-  },
+const NO_ATTEMPTS = {
+  traffic: new Tally().toReplicaFigures(1),
   trend: {
-    requests: Array.from({ length: HISTORY_SLICES }, () => 0),
+    attempts: Array.from({ length: HISTORY_SLICES }, () => 0),
     errors: Array.from({ length: HISTORY_SLICES }, () => 0),
   },
 } as const;
@@ -74,6 +62,15 @@ function toTrafficJson(traffic: Traffic): Overview['last_minute'] {
     ttft_p95_ms: toShownMs(traffic.ttftP95Ms),
     latency_p50_ms: toShownMs(traffic.latencyP50Ms),
     latency_p95_ms: toShownMs(traffic.latencyP95Ms),
+  };
+}
+
+function toReplicaTrafficJson(figures: ReplicaFigures): Overview['replicas'][number]['last_minute'] {
+  return {
+    ...toTrafficJson(figures),
+    attempts: figures.attempts,
+    attempts_per_s: roundTo3(figures.attemptsPerSecond),
+    outcomes: figures.outcomes,
   };
 }
 

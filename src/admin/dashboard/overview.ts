@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { AttemptOutcome } from '#otel/outcome';
 import { conditionSchema } from '../condition-schema.ts';
 import { replicaSchema, statsSchema, waitingSchema } from '../schemas.ts';
 import { shownRecordSchema } from '../shown-record.ts';
@@ -40,17 +41,66 @@ const trafficSchema = z
   })
   .meta({
     id: 'Traffic',
-    description: 'Requests that ended in an interval. A success is a complete response with a 2xx status.',
+    description:
+      'Requests that ended in an interval. A success is a complete response with a 2xx status. Times are those that ' +
+      'clients see: they hold the attempts that failed before, and the time in which a request waited for a replica.',
+  });
+
+const replicaTrafficSchema = trafficSchema
+  .extend({
+    requests: count().describe(
+      'Requests that this replica answered, or that ended at it: `replica` of their records.',
+    ),
+    requests_per_s: rate(),
+    attempts: count().describe(
+      'Attempts at this replica; the sum of `outcomes`. They count when their requests end.',
+    ),
+    attempts_per_s: rate(),
+    errors: count().describe('Attempts that failed: the outcomes `error` and `not_connected`.'),
+    client_errors: count().describe('Attempts with the outcome `client_error`.'),
+    canceled: count().describe('Attempts with the outcome `canceled`.'),
+    outcomes: z
+      .object({
+        success: count(),
+        error: count().describe(
+          'A 5xx status, retried or not, no answer in time, or a response that broke off or contained an error event.',
+        ),
+        not_connected: count().describe('No connection came about, so nothing was sent.'),
+        loading: count().describe('The replica answered that it is loading its model. No error.'),
+        client_error: count().describe('A 4xx status of the replica other than 499, retried or not.'),
+        canceled: count().describe(
+          'The client left or did not send the rest of its body, or the gateway shut down.',
+        ),
+        repeated: count().describe(
+          'Sent again to the same replica, which had closed a kept connection, or did not know `include_usage`. No error.',
+        ),
+        other: count().describe('A complete response with any other status, such as a redirect.'),
+      } satisfies Record<AttemptOutcome, z.ZodType>)
+      .describe('The attempts by what became of them.'),
+    ttft_p50_ms: milliseconds(
+      'The median time to the first token of streams, without what went before the attempt',
+    ),
+    latency_p50_ms: milliseconds(
+      'The median time to the end of the response, without what went before the attempt: other attempts, and the time ' +
+        'in which the request waited for a replica',
+    ),
+  })
+  .meta({
+    id: 'ReplicaTraffic',
+    description:
+      'Attempts at a replica, of requests that ended in an interval. A request that another replica answered in the end ' +
+      'counts here as an attempt that failed. A replica that was drained before anything was sent to it has no attempt.',
   });
 
 const perSlice = () => z.array(count()).readonly();
 
-const trendSchema = z
-  .object({ requests: perSlice(), errors: perSlice() })
-  .meta({ id: 'Trend', description: '60 numbers each, one per 5 seconds, oldest first: five minutes.' });
+const trendSchema = z.object({ attempts: perSlice(), errors: perSlice() }).meta({
+  id: 'Trend',
+  description: 'Attempts at a replica: 60 numbers each, one per 5 seconds, oldest first: five minutes.',
+});
 
 const replicaWithTraffic = replicaSchema
-  .extend({ last_minute: trafficSchema, trend: trendSchema })
+  .extend({ last_minute: replicaTrafficSchema, trend: trendSchema })
   .meta({ id: 'ReplicaWithTraffic' });
 
 const namedTrafficSchema = z

@@ -75,6 +75,9 @@ export const OPERATOR_COMMANDS = {
       'On a terminal: q or Ctrl-C quits, s changes what the rows are sorted by, b what there is a row for. Errors are 5xx ' +
         'answers and broken responses; times are those of successful requests. Shares of errors from 1 % are yellow, from ' +
         '5 % red; shares of 4xx from 10 % are yellow. Without a terminal, or with --once, it prints the figures once.',
+      'The errors of a replica are those of its attempts, also where another replica answered in the end; refused ' +
+        'connections are among them. Its times are without waiting and other attempts. If some failed, there is a column ' +
+        'for its attempts. Errors and times of models and tenants are those of requests, with all that they waited for.',
     ],
     options: {
       ...ADMIN_OPTIONS,

@@ -1,8 +1,7 @@
 import { toObservation } from '#admin';
-import { toOutcome } from '#otel/outcome';
+import { REPLICA_FAULTS, toOutcome } from '#otel/outcome';
 import type { EndedRecord } from '#otel/queue';
 import type { RequestRecord } from '#otel/record/registry';
-import { REPLICA_FAULTS } from '#proxy';
 import type { ReplicaControl } from '#replicas/control';
 
 /** Creates the function that passes to a watch what each request shows of the replicas that were tried for it. */

@@ -1,7 +1,8 @@
+import { REPLICA_FAULTS } from '#otel/outcome';
 import type { FailedAttempt, RequestRecord } from '#otel/record/registry';
 import type { AttemptSpan, RequestSpan, TraceContextFields } from '#otel/span';
 import type { GpuShare } from '#replicas';
-import { type Ending, type Exchange, REPLICA_FAULTS } from '../exchange.ts';
+import type { Ending, Exchange } from '../exchange.ts';
 import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';

@@ -100,6 +100,32 @@ describe('gateway top without a terminal, or with --once', () => {
     expect(other).toBe(`${TABLE[2]}         -`);
   });
 
+  it('shows the errors of a replica among its attempts, which have a column where some failed', async () => {
+    const [first, second] = OVERVIEW.replicas;
+    const hidden = {
+      ...QUIET,
+      attempts: 60,
+      attempts_per_s: 1,
+      requests: 42,
+      requests_per_s: 0.7,
+      errors: 18,
+    };
+    const answered = { ...TRAFFIC, attempts: 1210, attempts_per_s: 20.166 };
+    const overview = {
+      ...OVERVIEW,
+      replicas: [
+        { ...first, last_minute: answered },
+        { ...second, last_minute: hidden },
+      ],
+    };
+    const { url } = await startAdmin(() => ({ body: overview }));
+    const { stdout } = await invoke(['top', '--admin', url], TOKEN);
+    const [head, one, other] = stdout.split('\n').slice(-4);
+    expect(head).toMatch(/ INFLIGHT {2}ATTEMPTS\/S {2}REQ\/S +ERRORS /);
+    expect(one).toMatch(/ 3 +20\.2 +20\.2 +2 \(0\.2 %\) /);
+    expect(other).toMatch(/ 0 +1 +0\.7 +18 \(30 %\) /);
+  });
+
   it('prints its data with --json', async () => {
     const { url } = await startAdmin(() => ({ body: OVERVIEW }));
     const { stdout } = await invoke(['top', '--json', '--admin', url], TOKEN);

@@ -69,8 +69,8 @@ test('a chart has no red where no request failed, and one failure is no mountain
 });
 
 test('one failed request in five minutes is a small bar of its replica', async (context) => {
-  const { requests, errors } = makeTrend(0);
-  const trend = { requests: requests.with(20, 1), errors: errors.with(20, 1) };
+  const { attempts, errors } = makeTrend(0);
+  const trend = { attempts: attempts.with(20, 1), errors: errors.with(20, 1) };
   const { page } = await open(context, makeOverview({ replicas: [makeReplica({ name: 'a', trend })] }));
   const heights = await rowOf(page, 'a')
     .locator('.spark path')

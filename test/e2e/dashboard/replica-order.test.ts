@@ -1,5 +1,5 @@
 import { describe, expect, type TestContext, test } from 'vitest';
-import { makeOverview, makeReplica, makeTraffic } from '#testkit/dashboard/made-overview.ts';
+import { makeOverview, makeReplica, makeReplicaTraffic } from '#testkit/dashboard/made-overview.ts';
 import { openScripted } from '#testkit/dashboard/open-scripted.ts';
 import { drainButton, replicaNames, rowOf } from '#testkit/dashboard/page.ts';
 import { fiftyReplicas } from '#testkit/dashboard/scenes.ts';
@@ -12,7 +12,7 @@ const openDashboard = (context: TestContext, overview: Overview, fragment = '') 
   openScripted(openTab, context, overview, { fragment });
 
 const busy = (name: string, requests: number) =>
-  makeReplica({ name, last_minute: makeTraffic({ requests }) });
+  makeReplica({ name, last_minute: makeReplicaTraffic({ requests }) });
 
 describe('fifty replicas', () => {
   test('are grouped by their models; a group can be closed, and keeps its sums', async (context) => {

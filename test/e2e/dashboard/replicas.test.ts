@@ -2,7 +2,7 @@ import { describe, expect, type TestContext, test } from 'vitest';
 import {
   makeOverview,
   makeReplica,
-  makeTraffic,
+  makeReplicaTraffic,
   NO_TRAFFIC,
   secondsAgo,
 } from '#testkit/dashboard/made-overview.ts';
@@ -16,6 +16,9 @@ const openTab = useBrowser();
 
 const openDashboard = (context: TestContext, overview: Overview, fragment = '') =>
   openScripted(openTab, context, overview, { fragment });
+
+const busy = (name: string, requests: number) =>
+  makeReplica({ name, last_minute: makeReplicaTraffic({ requests }) });
 
 describe('the state of a replica', () => {
   test('is a word beside its colour, and what does not answer or fails requests is first in its group', async (context) => {
@@ -50,8 +53,29 @@ describe('errors', () => {
     await page.locator('.tile[data-level="bad"]').getByText('8.4 %').waitFor();
   });
 
+  test('of a replica are those of its attempts, also where another replica answered in the end', async (context) => {
+    const hidden = makeReplica({
+      name: 'a',
+      last_minute: makeReplicaTraffic({ requests: 108, attempts: 148, errors: 40 }),
+    });
+    const { page } = await openDashboard(context, makeOverview({ replicas: [hidden, busy('b', 148)] }));
+    const row = rowOf(page, 'a');
+    expect(await row.locator('.col-errors').innerText()).toMatch(/^27 %\s*40$/);
+    expect(await row.locator('.col-requests').innerText()).toMatch(/^1\.8\s*of 2\.5$/);
+    expect(await row.locator('.col-errors').getAttribute('title')).toContain(
+      '148 attempts in the last minute',
+    );
+    expect(await rowOf(page, 'b').locator('.col-requests').innerText()).toBe('2.5');
+    expect(await page.locator('tr.group .col-errors').innerText()).toBe('14 %');
+    await page.locator('.tile').getByText('240 requests, 296 attempts').waitFor();
+    await page.locator('.tile', { hasText: 'Errors' }).getByText('0 %', { exact: true }).waitFor();
+  });
+
   test('of clients have a share of their own', async (context) => {
-    const lost = makeReplica({ name: 'a', last_minute: makeTraffic({ requests: 31, client_errors: 31 }) });
+    const lost = makeReplica({
+      name: 'a',
+      last_minute: makeReplicaTraffic({ requests: 31, client_errors: 31 }),
+    });
     const { page } = await openDashboard(
       context,
       makeOverview({ replicas: [lost], last_minute: lost.last_minute }),

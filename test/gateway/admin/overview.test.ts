@@ -80,10 +80,10 @@ describe('one request of each kind', () => {
     const { last_minute, replicas } = await readOverview(gateway);
     expect(last_minute).toMatchObject({ requests: 7, errors: 3, client_errors: 2, canceled: 1 });
     expect(replicas).toMatchObject([
-      { name: 'a', last_minute: { requests: 5, errors: 2, client_errors: 1, canceled: 1 } },
-      { name: 'b', last_minute: { requests: 1, errors: 1, latency_p50_ms: null } },
+      { name: 'a', last_minute: { requests: 5, attempts: 5, errors: 2, client_errors: 1, canceled: 1 } },
+      { name: 'b', last_minute: { requests: 1, attempts: 1, errors: 1, outcomes: { not_connected: 1 } } },
     ]);
-    expect(replicas[0]?.trend.requests).toHaveLength(60);
+    expect(replicas[0]?.trend.attempts).toHaveLength(60);
     expect(replicas[0]?.trend.errors).toHaveLength(60);
   });
 

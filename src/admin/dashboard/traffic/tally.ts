@@ -1,9 +1,12 @@
-import type { RequestOutcome } from '#otel/outcome';
+import { ATTEMPT_OUTCOMES, type AttemptOutcome, isAttemptError } from '#otel/outcome';
 import { DurationHistogram } from './duration-histogram.ts';
 
-/** What a tally counts of one request. */
+/** What a tally counts of one request; in the tally of a replica, of one attempt. */
 export interface CountedRequest {
-  readonly outcome: RequestOutcome;
+  /** Null: a request at a replica with all of its attempts counted before. */
+  readonly outcome: AttemptOutcome | null;
+  /** Whether it is counted as a request: an attempt before the last one is not. */
+  readonly isRequest: boolean;
   readonly outputTokens: number;
   /** Whether its GPU time is known, which is counted by itself in the slices in which it was used. */
   readonly hasGpuTime: boolean;
@@ -16,7 +19,7 @@ export interface CountedRequest {
 /** The figures of an interval. Null if no request provides a value. Tokens are those that engines reported. */
 export interface Traffic {
   readonly requests: number;
-  /** `RequestOutcome` defines these three. */
+  /** `RequestOutcome` and `AttemptOutcome` define these three. */
   readonly errors: number;
   readonly clientErrors: number;
   readonly canceled: number;
@@ -30,12 +33,31 @@ export interface Traffic {
   readonly latencyP95Ms: number | null;
 }
 
-/** Counts the requests of an interval. Takes at most 1.7 kB for any number of requests. */
+/** How many attempts had each outcome. */
+export type OutcomeCounts = Readonly<Record<AttemptOutcome, number>>;
+
+/** The figures of a replica in an interval. Errors, client errors and cancellations are those of its attempts. */
+export interface ReplicaFigures extends Traffic {
+  readonly attempts: number;
+  readonly attemptsPerSecond: number;
+  readonly outcomes: OutcomeCounts;
+}
+
+const NO_OUTCOMES: OutcomeCounts = {
+  success: 0,
+  error: 0,
+  not_connected: 0,
+  loading: 0,
+  client_error: 0,
+  canceled: 0,
+  repeated: 0,
+  other: 0,
+};
+
+/** Counts the requests of an interval, or the attempts at a replica. Takes at most 1.8 kB for any number of them. */
 export class Tally {
   #requests = 0;
-  #errors = 0;
-  #clientErrors = 0;
-  #canceled = 0;
+  readonly #outcomes: Record<AttemptOutcome, number> = { ...NO_OUTCOMES };
   #outputTokens = 0;
   /** Requests whose GPU time is known, and the GPU time that was used in the interval. */
   #gpuRequests = 0;
@@ -47,15 +69,21 @@ export class Tally {
     return this.#requests;
   }
 
-  get errors(): number {
-    return this.#errors;
+  /** All that have an outcome: in the tally of a replica, its attempts. */
+  get attempts(): number {
+    return ATTEMPT_OUTCOMES.reduce((sum, outcome) => sum + this.#outcomes[outcome], 0);
   }
 
-  add({ outcome, outputTokens, hasGpuTime, ttftBucket, latencyBucket }: CountedRequest): void {
-    this.#requests += 1;
-    if (outcome === 'error') this.#errors += 1;
-    else if (outcome === 'client_error') this.#clientErrors += 1;
-    else if (outcome === 'canceled') this.#canceled += 1;
+  get errors(): number {
+    return ATTEMPT_OUTCOMES.reduce(
+      (sum, outcome) => (isAttemptError(outcome) ? sum + this.#outcomes[outcome] : sum),
+      0,
+    );
+  }
+
+  add({ outcome, isRequest, outputTokens, hasGpuTime, ttftBucket, latencyBucket }: CountedRequest): void {
+    if (isRequest) this.#requests += 1;
+    if (outcome !== null) this.#outcomes[outcome] += 1;
     this.#outputTokens += outputTokens;
     if (hasGpuTime) this.#gpuRequests += 1;
     if (ttftBucket >= 0) this.#ttft.add(ttftBucket);
@@ -84,9 +112,7 @@ export class Tally {
   /** Forgets all requests and keeps the memory. */
   clear(): void {
     this.#requests = 0;
-    this.#errors = 0;
-    this.#clientErrors = 0;
-    this.#canceled = 0;
+    Object.assign(this.#outcomes, NO_OUTCOMES);
     this.#outputTokens = 0;
     this.#gpuRequests = 0;
     this.#gpuSeconds = 0;
@@ -96,9 +122,7 @@ export class Tally {
 
   #addCounts(other: Tally, sign: 1 | -1): void {
     this.#requests += sign * other.#requests;
-    this.#errors += sign * other.#errors;
-    this.#clientErrors += sign * other.#clientErrors;
-    this.#canceled += sign * other.#canceled;
+    for (const outcome of ATTEMPT_OUTCOMES) this.#outcomes[outcome] += sign * other.#outcomes[outcome];
     this.#outputTokens += sign * other.#outputTokens;
     this.#gpuRequests += sign * other.#gpuRequests;
     this.#gpuSeconds += sign * other.#gpuSeconds;
@@ -106,12 +130,12 @@ export class Tally {
 
   /** The figures of an interval of this length. Rates divide by at least one second. */
   toTraffic(seconds: number): Traffic {
-    const perSecond = (count: number): number => count / Math.max(seconds, 1);
+    const perSecond = (count: number): number => toRate(count, seconds);
     return {
       requests: this.#requests,
-      errors: this.#errors,
-      clientErrors: this.#clientErrors,
-      canceled: this.#canceled,
+      errors: this.errors,
+      clientErrors: this.#outcomes.client_error,
+      canceled: this.#outcomes.canceled,
       requestsPerSecond: perSecond(this.#requests),
       // A sum beyond 2^53 is not exact, and neither is what is left of it.
       outputTokensPerSecond: perSecond(Math.max(0, this.#outputTokens)),
@@ -123,4 +147,19 @@ export class Tally {
       latencyP95Ms: this.#latency.quantile(0.95),
     };
   }
+
+  /** The figures of a replica, whose attempts were counted. */
+  toReplicaFigures(seconds: number): ReplicaFigures {
+    const { attempts } = this;
+    return {
+      ...this.toTraffic(seconds),
+      attempts,
+      attemptsPerSecond: toRate(attempts, seconds),
+      outcomes: { ...this.#outcomes },
+    };
+  }
+}
+
+function toRate(count: number, seconds: number): number {
+  return count / Math.max(seconds, 1);
 }

@@ -1,10 +1,16 @@
-import { type RequestOutcome, toOutcome } from '#otel/outcome';
+import {
+  type RequestOutcome,
+  toFailedAttemptOutcome,
+  toLastAttemptOutcome,
+  toMsBeforeLastAttempt,
+  toOutcome,
+} from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { toBucket } from './duration-histogram.ts';
 import { type CountedReason, FailureReasons } from './failure-reasons.ts';
 import { GpuTimeSlices } from './gpu-time-slices.ts';
 import { HISTORY_SLICES, SLICE_MS, SlicedTally, toSliceIndex, WINDOW_SLICES } from './slices.ts';
-import { type CountedRequest, Tally, type Traffic } from './tally.ts';
+import { type CountedRequest, type ReplicaFigures, Tally, type Traffic } from './tally.ts';
 import { OTHER_NAMES, TopNames } from './top-names.ts';
 import { Trend, type TrendFigures } from './trend.ts';
 
@@ -22,6 +28,9 @@ export type TrafficFacts = Pick<
   | 'completion_tokens'
   | 'gpu_seconds'
   | 'background_ms'
+  | 'attempts'
+  | 'failed_attempts'
+  | 'queue_ms'
 >;
 
 /** The figures of a name. */
@@ -30,16 +39,16 @@ export interface NamedTraffic {
   readonly traffic: Traffic;
 }
 
-/** The figures of a replica. */
+/** The figures of a replica. Its times have no part that went before its attempt. */
 export interface ReplicaTraffic {
-  readonly traffic: Traffic;
+  readonly traffic: ReplicaFigures;
   readonly trend: TrendFigures;
 }
 
 /** The figures of the last minute. */
 export interface LastMinute {
   readonly total: Traffic;
-  /** The replicas that had requests in the last five minutes. */
+  /** The replicas that had attempts in the last five minutes. */
   readonly byReplica: ReadonlyMap<string, ReplicaTraffic>;
   /** Most requests first, at most 50 and then `_OTHER`. */
   readonly byModel: readonly NamedTraffic[];
@@ -56,11 +65,11 @@ interface ReplicaCounts {
 }
 
 /**
- * The requests that ended recently: all, and by replica, model and tenant. A request adds a few numbers to the slice in
- * which it ends; figures are computed on demand. Times are on a monotonic clock.
+ * The requests that ended recently: all, and by model and tenant; by replica, their attempts. A request adds a few
+ * numbers to the slice in which it ends; figures are computed on demand. Times are on a monotonic clock.
  *
- * Memory depends only on the number of replicas: at most 25 kB for each that had requests in the last five minutes, and
- * 6 MB for all else.
+ * Memory depends only on the number of replicas: at most 26 kB for each that had attempts in the last five minutes, and
+ * 7 MB for all else.
  */
 export class TrafficWindow {
   readonly #startedAtMs: number;
@@ -87,7 +96,7 @@ export class TrafficWindow {
     const outcome = toOutcome(facts);
     const request = toCounted(facts, outcome);
     this.#total.at(slice).add(request);
-    if (replica !== undefined) this.#addToReplica(replica, slice, request);
+    this.#addToReplicas(facts, slice, request);
     const shownModel = model === undefined ? null : this.#models.add(model, slice, request);
     const shownTenant = tenant === undefined ? null : this.#tenants.add(tenant, slice, request);
     if (facts.gpu_seconds !== undefined) this.#addGpuTime(facts, { shownModel, shownTenant }, nowMs);
@@ -115,7 +124,7 @@ export class TrafficWindow {
       byReplica: new Map(
         [...this.#replicas].map(([name, { slices, trend }]) => [
           name,
-          { traffic: slices.sumUntil(current).toTraffic(seconds), trend: trend.figures(current) },
+          { traffic: slices.sumUntil(current).toReplicaFigures(seconds), trend: trend.figures(current) },
         ]),
       ),
       byModel: toNamed(this.#models),
@@ -147,16 +156,26 @@ export class TrafficWindow {
     });
   }
 
-  #addToReplica(name: string, slice: number, request: CountedRequest): void {
-    let counts = this.#replicas.get(name);
-    if (counts === undefined) {
-      counts = { slices: new SlicedTally(WINDOW_SLICES), trend: new Trend() };
-      this.#replicas.set(name, counts);
+  /** Counts each attempt at its replica, and the request at that of the last one. */
+  #addToReplicas(facts: TrafficFacts, slice: number, request: CountedRequest): void {
+    const { replica, failed_attempts = [] } = facts;
+    for (const failed of failed_attempts) {
+      const attempt = { ...FAILED_ATTEMPT, outcome: toFailedAttemptOutcome(failed) };
+      this.#slicesOf(failed.replica).at(slice).add(attempt);
     }
-    counts.slices.at(slice).add(request);
+    if (replica !== undefined) this.#slicesOf(replica).at(slice).add(toLastAttempt(facts, request));
   }
 
-  /** Ends the slices before this one. Forgets replicas without requests: they may be configured no more. */
+  #slicesOf(replica: string): SlicedTally {
+    let counts = this.#replicas.get(replica);
+    if (counts === undefined) {
+      counts = { slices: new SlicedTally(WINDOW_SLICES), trend: new Trend() };
+      this.#replicas.set(replica, counts);
+    }
+    return counts.slices;
+  }
+
+  /** Ends the slices before this one. Forgets replicas without attempts: they may be configured no more. */
   #advanceTo(slice: number): void {
     const ended = this.#current;
     if (ended === slice) return;
@@ -173,14 +192,43 @@ export class TrafficWindow {
   }
 }
 
+/** What is counted of an attempt that failed, besides its outcome. */
+const FAILED_ATTEMPT = {
+  isRequest: false,
+  outputTokens: 0,
+  hasGpuTime: false,
+  ttftBucket: -1,
+  latencyBucket: -1,
+} as const;
+
 function toCounted(facts: TrafficFacts, outcome: RequestOutcome): CountedRequest {
-  const { ttft_ms, e2e_ms, completion_tokens, gpu_seconds } = facts;
-  const isSuccess = outcome === 'success';
+  const { completion_tokens, gpu_seconds } = facts;
   return {
     outcome,
+    isRequest: true,
     outputTokens: completion_tokens ?? 0,
     hasGpuTime: gpu_seconds !== undefined,
-    ttftBucket: isSuccess && ttft_ms !== undefined ? toBucket(ttft_ms) : -1,
-    latencyBucket: isSuccess ? toBucket(e2e_ms) : -1,
+    ...toBuckets(facts, outcome, 0),
+  };
+}
+
+/** What is counted of a request at the replica of its last attempt. */
+function toLastAttempt(facts: TrafficFacts, request: CountedRequest): CountedRequest {
+  const outcome = toLastAttemptOutcome(facts);
+  const beforeMs = toMsBeforeLastAttempt(facts);
+  if (outcome === request.outcome && beforeMs === 0) return request;
+  return { ...request, outcome, ...toBuckets(facts, outcome, beforeMs) };
+}
+
+/** The buckets of the times of a success, without what went before. */
+function toBuckets(
+  { ttft_ms, e2e_ms }: TrafficFacts,
+  outcome: CountedRequest['outcome'],
+  beforeMs: number,
+): Pick<CountedRequest, 'ttftBucket' | 'latencyBucket'> {
+  const isSuccess = outcome === 'success';
+  return {
+    ttftBucket: isSuccess && ttft_ms !== undefined ? toBucket(ttft_ms - beforeMs) : -1,
+    latencyBucket: isSuccess ? toBucket(e2e_ms - beforeMs) : -1,
   };
 }

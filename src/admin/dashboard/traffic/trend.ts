@@ -2,20 +2,20 @@ import { HISTORY_SLICES } from './slices.ts';
 
 /** Two counts for each complete slice of the last five minutes, oldest first. */
 export interface TrendFigures {
-  readonly requests: readonly number[];
+  readonly attempts: readonly number[];
   readonly errors: readonly number[];
 }
 
-/** The requests and errors of the last five minutes in 480 bytes. Slices are given in ascending order. */
+/** The attempts at a replica and its errors of the last five minutes in 480 bytes. Slices are given in ascending order. */
 export class Trend {
-  readonly #requests = new Uint32Array(HISTORY_SLICES);
+  readonly #attempts = new Uint32Array(HISTORY_SLICES);
   readonly #errors = new Uint32Array(HISTORY_SLICES);
   #newest = -1;
 
   /** Takes the counts of a slice that has ended. */
-  endSlice(slice: number, counts: { readonly requests: number; readonly errors: number }): void {
+  endSlice(slice: number, counts: { readonly attempts: number; readonly errors: number }): void {
     const skipped = Math.min(slice - this.#newest, HISTORY_SLICES);
-    for (let back = 1; back < skipped; back++) this.#write(slice - back, { requests: 0, errors: 0 });
+    for (let back = 1; back < skipped; back++) this.#write(slice - back, { attempts: 0, errors: 0 });
     this.#write(slice, counts);
     this.#newest = slice;
   }
@@ -23,7 +23,7 @@ export class Trend {
   /** The counts of the slices before `current`. */
   figures(current: number): TrendFigures {
     const first = current - HISTORY_SLICES;
-    return { requests: this.#read(this.#requests, first), errors: this.#read(this.#errors, first) };
+    return { attempts: this.#read(this.#attempts, first), errors: this.#read(this.#errors, first) };
   }
 
   #read(counts: Uint32Array, first: number): readonly number[] {
@@ -35,9 +35,9 @@ export class Trend {
     return read;
   }
 
-  #write(slice: number, { requests, errors }: { readonly requests: number; readonly errors: number }): void {
+  #write(slice: number, { attempts, errors }: { readonly attempts: number; readonly errors: number }): void {
     if (slice < 0) return;
-    this.#requests[slice % HISTORY_SLICES] = requests;
+    this.#attempts[slice % HISTORY_SLICES] = attempts;
     this.#errors[slice % HISTORY_SLICES] = errors;
   }
 }

@@ -3,7 +3,7 @@ import { type Cell, type Column, type Style, shorten, toOneLine, toTable, widthO
 import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
 import { rowsOf, sortKeyOf, type TopView } from './view.ts';
 
-/** The thresholds of the dashboard: shares of failed requests that are yellow or red. One or two are never red. */
+/** The thresholds of the dashboard: shares of failed requests, or of failed attempts at a replica, that are yellow or red. One or two are never red. */
 const WARNING_SHARE = 0.01;
 const ALARM_SHARE = 0.05;
 const LEAST_ALARM_ERRORS = 3;
@@ -103,6 +103,8 @@ const TRAFFIC_COLUMNS: readonly Column[] = [
 const INFLIGHT_COLUMN: Column = { head: 'INFLIGHT', isNumber: true };
 /** Shown if a replica has any. */
 const BACKGROUND_COLUMN: Column = { head: 'BACKGROUND', isNumber: true, rank: 1 };
+/** Shown if the attempts at a replica are others than its requests: some failed, and other replicas were tried. */
+const ATTEMPTS_COLUMN: Column = { head: 'ATTEMPTS/S', isNumber: true, rank: 1 };
 /** Shown if the GPU time of a row is known. */
 const GPU_COLUMN: Column = { head: 'GPU TIME', isNumber: true, rank: 6 };
 
@@ -123,10 +125,12 @@ function toTrafficTable(
     return by === 'replica' ? 'no replicas\n' : `no requests with a ${by} in the last minute\n`;
   const isByReplica = by === 'replica';
   const hasBackground = isByReplica && rows.some((row) => Number(memberOf(row, 'background') ?? 0) > 0);
+  const hasAttempts = isByReplica && rows.some(hasFurtherAttempts);
   const hasGpuTime = rows.some((row) => toGpuTime(row) !== null);
   const columns = [
     ...(isByReplica ? [...NAME_AND_STATE, INFLIGHT_COLUMN] : NAME_AND_STATE.slice(0, 1)),
     ...(hasBackground ? [BACKGROUND_COLUMN] : []),
+    ...(hasAttempts ? [ATTEMPTS_COLUMN] : []),
     ...TRAFFIC_COLUMNS,
     ...(hasGpuTime ? [GPU_COLUMN] : []),
   ];
@@ -137,6 +141,7 @@ function toTrafficTable(
       ? [...toNameAndState(row, nowEpochMs), toDecimal(memberOf(row, 'inflight'))]
       : [String(memberOf(row, 'name'))]),
     ...(hasBackground ? [toDecimal(memberOf(row, 'background'))] : []),
+    ...(hasAttempts ? [toDecimal(memberOf(memberOf(row, 'last_minute'), 'attempts_per_s'))] : []),
     ...toTrafficCells(memberOf(row, 'last_minute')),
     ...(hasGpuTime ? [toTime(toGpuTime(row))] : []),
   ]);
@@ -144,17 +149,23 @@ function toTrafficTable(
 }
 
 function toTrafficCells(traffic: unknown): readonly Cell[] {
-  const requests = memberOf(traffic, 'requests');
+  // The errors of a replica are those of its attempts.
+  const all = memberOf(traffic, 'attempts') ?? memberOf(traffic, 'requests');
   return [
     toDecimal(memberOf(traffic, 'requests_per_s')),
-    toShareCell(memberOf(traffic, 'errors'), requests, toErrorStyle),
-    toShareCell(memberOf(traffic, 'client_errors'), requests, toClientErrorStyle),
+    toShareCell(memberOf(traffic, 'errors'), all, toErrorStyle),
+    toShareCell(memberOf(traffic, 'client_errors'), all, toClientErrorStyle),
     toDecimal(memberOf(traffic, 'output_tokens_per_s')),
     toTime(memberOf(traffic, 'ttft_p50_ms')),
     toTime(memberOf(traffic, 'ttft_p95_ms')),
     toTime(memberOf(traffic, 'latency_p50_ms')),
     toTime(memberOf(traffic, 'latency_p95_ms')),
   ];
+}
+
+function hasFurtherAttempts(row: unknown): boolean {
+  const traffic = memberOf(row, 'last_minute');
+  return Number(memberOf(traffic, 'attempts') ?? 0) > Number(memberOf(traffic, 'requests'));
 }
 
 /** Milliseconds; null if it is not known. */
@@ -165,11 +176,11 @@ function toGpuTime(row: unknown): number | null {
 
 function toShareCell(
   count: unknown,
-  requests: unknown,
+  all: unknown,
   toStyle: (count: number, share: number) => Style | null,
 ): Cell {
-  const text = toCountAndShare(count, requests);
-  return { text, style: toStyle(Number(count), Number(count) / Number(requests)) };
+  const text = toCountAndShare(count, all);
+  return { text, style: toStyle(Number(count), Number(count) / Number(all)) };
 }
 
 function toErrorStyle(count: number, share: number): Style | null {
@@ -182,10 +193,10 @@ function toClientErrorStyle(count: number, share: number): Style | null {
 }
 
 /** Such as `12 (30 %)`; the count alone if it is 0. */
-function toCountAndShare(count: unknown, requests: unknown): string {
+function toCountAndShare(count: unknown, all: unknown): string {
   const text = toDecimal(count);
-  if (typeof count !== 'number' || typeof requests !== 'number' || count === 0 || requests === 0) return text;
-  const percent = (count / requests) * 100;
+  if (typeof count !== 'number' || typeof all !== 'number' || count === 0 || all === 0) return text;
+  const percent = (count / all) * 100;
   return `${text} (${percent < 0.1 ? '< 0.1' : toDecimal(Number(percent.toPrecision(2)))} %)`;
 }
 

@@ -7,6 +7,7 @@ const SLICES = 4;
 
 const requestOf = (tokens: number): CountedRequest => ({
   outcome: tokens % 3 === 0 ? 'error' : 'success',
+  isRequest: true,
   outputTokens: tokens,
   hasGpuTime: tokens % 2 === 0,
   ttftBucket: tokens % 3 === 0 ? -1 : tokens % 7,

@@ -70,7 +70,7 @@ describe('the figures of the last minute', () => {
   test.each<[string, Partial<TrafficFacts>, Partial<Traffic>]>([
     ['a 5xx', { status: 502, error_type: 'upstream_failed' }, { errors: 1 }],
     ['a broken response', { truncated: true, error_type: 'upstream_failed' }, { errors: 1 }],
-    ['a 4xx', { status: 404, error_type: 'model_not_found' }, { clientErrors: 1 }],
+    ['a 4xx', { status: 404 }, { clientErrors: 1 }],
     ['a client that disconnected', { truncated: true, error_type: 'client_closed' }, { canceled: 1 }],
     ['a redirect', { status: 307 }, {}],
     ['a success', {}, { latencyP50Ms: expect.closeTo(100, -1), ttftP50Ms: expect.closeTo(10, 0) }],
@@ -80,7 +80,7 @@ describe('the figures of the last minute', () => {
     const { total, byReplica } = window.lastMinute(2_000);
     const nothing = { errors: 0, clientErrors: 0, canceled: 0, latencyP50Ms: null, ttftP50Ms: null };
     expect(total).toMatchObject({ requests: 1, ...nothing, ...counted });
-    expect(byReplica.get('a')?.traffic).toEqual(total);
+    expect(byReplica.get('a')?.traffic).toMatchObject({ ...total, attempts: 1 });
   });
 
   test('are not made faster by failures', () => {
@@ -123,21 +123,86 @@ describe('the figures of the last minute', () => {
   });
 });
 
+describe('the figures of a replica', () => {
+  const failed = (replica: string, failure: string, status: number | null = null) => ({
+    ...{ replica, failure, status },
+    ...{ duration_ms: 300, after_ms: 300 },
+  });
+
+  test('count every attempt at it, whoever answered in the end, while the request counts once', () => {
+    const window = new TrafficWindow(0);
+    const failed_attempts = [failed('b', 'status_retried', 503), failed('c', 'not_connected')];
+    for (let count = 0; count < 3; count += 1) {
+      window.add({ ...SUCCESS, model: 'm', e2e_ms: 700, attempts: 3, failed_attempts }, 1_000);
+    }
+    window.add({ ...SUCCESS, replica: 'b' }, 1_000);
+    const { total, byModel, byReplica } = window.lastMinute(10_000);
+    expect(total).toMatchObject({ requests: 4, errors: 0 });
+    expect(byModel).toMatchObject([{ name: 'm', traffic: { requests: 3, errors: 0 } }]);
+    expect(byReplica.get('a')?.traffic).toMatchObject({ requests: 3, attempts: 3, errors: 0 });
+    expect(byReplica.get('b')?.traffic).toMatchObject({
+      ...{ requests: 1, attempts: 4, errors: 3, requestsPerSecond: 0.1, attemptsPerSecond: 0.4 },
+      outcomes: { success: 1, error: 3 },
+    });
+    expect(byReplica.get('c')?.traffic).toMatchObject({
+      ...{ requests: 0, attempts: 3, errors: 3, latencyP50Ms: null },
+      outcomes: { error: 0, not_connected: 3 },
+    });
+  });
+
+  test('have no time that the request spent elsewhere, those of the gateway have all of it', () => {
+    const window = new TrafficWindow(0);
+    const failed_attempts = [failed('b', 'status_retried', 503)];
+    const times = { ttft_ms: 500, e2e_ms: 900, queue_ms: 100 };
+    window.add({ ...SUCCESS, ...times, attempts: 2, failed_attempts }, 1_000);
+    const { total, byReplica } = window.lastMinute(2_000);
+    const within = (ms: number) => expect.closeTo(ms, -1.5);
+    expect(total).toMatchObject({ ttftP50Ms: within(500), latencyP50Ms: within(900) });
+    expect(byReplica.get('a')?.traffic).toMatchObject({ ttftP50Ms: within(100), latencyP50Ms: within(500) });
+  });
+
+  test('do not count an answer twice that the client got because no other replica took the request', () => {
+    const window = new TrafficWindow(0);
+    const failed_attempts = [failed('a', 'status_retried', 503)];
+    window.add({ ...SUCCESS, status: 503, attempts: 1, failed_attempts }, 1_000);
+    expect(window.lastMinute(2_000).byReplica.get('a')?.traffic).toMatchObject({
+      ...{ requests: 1, attempts: 1, errors: 1, outcomes: { error: 1, success: 0 } },
+    });
+  });
+
+  test('have an error for no attempt that is not the fault of the replica', () => {
+    const window = new TrafficWindow(0);
+    const failed_attempts = [
+      failed('b', 'loading', 503),
+      failed('b', 'status_retried', 429),
+      failed('b', 'reset_on_reuse'),
+    ];
+    window.add({ ...SUCCESS, attempts: 4, failed_attempts }, 1_000);
+    expect(window.lastMinute(2_000).byReplica.get('b')?.traffic).toMatchObject({
+      ...{ attempts: 3, errors: 0, clientErrors: 1 },
+      outcomes: { loading: 1, client_error: 1, repeated: 1 },
+    });
+  });
+});
+
 describe('the trend of a replica', () => {
-  test('has its requests and errors of five minutes', () => {
+  test('has the attempts at it and their errors of five minutes', () => {
     const window = new TrafficWindow(0);
     window.add(SUCCESS, 1_000);
     window.add({ ...SUCCESS, status: 500 }, 1_000);
-    window.add(SUCCESS, 12_000);
+    const failed_attempts = [
+      { replica: 'a', failure: 'not_connected', status: null, duration_ms: 1, after_ms: 1 },
+    ];
+    window.add({ ...SUCCESS, replica: 'b', attempts: 2, failed_attempts }, 12_000);
     const trend = window.lastMinute(20_000).byReplica.get('a')?.trend;
-    expect(trend?.requests.slice(-5)).toEqual([0, 2, 0, 1, 0]);
-    expect(trend?.errors.slice(-5)).toEqual([0, 1, 0, 0, 0]);
+    expect(trend?.attempts.slice(-5)).toEqual([0, 2, 0, 1, 0]);
+    expect(trend?.errors.slice(-5)).toEqual([0, 1, 0, 1, 0]);
   });
 
   test('is forgotten when there is nothing to show, so that replaced replicas take no memory', () => {
     const window = new TrafficWindow(0);
     window.add(SUCCESS, 1_000);
-    expect(window.lastMinute(5 * MINUTE_MS).byReplica.get('a')?.trend.requests[0]).toBe(1);
+    expect(window.lastMinute(5 * MINUTE_MS).byReplica.get('a')?.trend.attempts[0]).toBe(1);
     expect(window.lastMinute(5 * MINUTE_MS + 2 * SLICE_MS).byReplica.size).toBe(0);
   });
 });

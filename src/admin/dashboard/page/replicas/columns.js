@@ -1,7 +1,7 @@
 /** @import { Level } from '../traffic/levels.js' */
 /** @import { Replica } from './state.js' */
 import { formatCount, formatMs, formatRate, formatShare } from '../elements/format.js';
-import { explainErrors, toClientErrorLevel, toErrorLevel } from '../traffic/levels.js';
+import { explainAttempts, toClientErrorLevel, toErrorLevel } from '../traffic/levels.js';
 import { toInflight, toStateKind, toUrgency } from './state.js';
 
 /**
@@ -17,23 +17,23 @@ import { toInflight, toStateKind, toUrgency } from './state.js';
  * @property {(replica: Replica) => string} [explain] the title of a cell
  */
 
-/** The share of failed requests and their number: the latencies beside them are of successes only. */
+/** The share of failed attempts and their number: the latencies beside them are of successes only. */
 /** @type {readonly NumberColumn[]} */
 export const NUMBER_COLUMNS = [
   {
     id: 'errors',
     title: 'Errors',
-    value: ({ last_minute }) => toShare(last_minute.errors, last_minute.requests),
-    text: ({ last_minute }) => formatShare(last_minute.errors, last_minute.requests),
+    value: ({ last_minute }) => toShare(last_minute.errors, last_minute.attempts),
+    text: ({ last_minute }) => formatShare(last_minute.errors, last_minute.attempts),
     extra: ({ last_minute }) => (last_minute.errors === 0 ? '' : formatCount(last_minute.errors)),
-    level: ({ last_minute }) => toErrorLevel(last_minute.errors, last_minute.requests),
-    explain: ({ last_minute }) => explainErrors(last_minute),
+    level: ({ last_minute }) => toErrorLevel(last_minute.errors, last_minute.attempts),
+    explain: ({ last_minute }) => explainAttempts(last_minute),
   },
   { id: 'inflight', title: 'In flight', value: ({ inflight }) => inflight, text: toInflight },
   {
     id: 'trend',
     title: 'Five minutes',
-    value: ({ trend }) => trend.requests.reduce((sum, count) => sum + count, 0),
+    value: ({ trend }) => trend.attempts.reduce((sum, count) => sum + count, 0),
     text: () => '',
   },
   {
@@ -41,14 +41,16 @@ export const NUMBER_COLUMNS = [
     title: 'Requests/s',
     value: ({ last_minute }) => last_minute.requests_per_s,
     text: ({ last_minute }) => formatRate(last_minute.requests_per_s),
+    extra: ({ last_minute }) => toAttemptRate(last_minute),
+    explain: ({ last_minute }) => explainAttempts(last_minute),
   },
   {
     id: 'client_errors',
     title: '4xx',
-    value: ({ last_minute }) => toShare(last_minute.client_errors, last_minute.requests),
-    text: ({ last_minute }) => formatShare(last_minute.client_errors, last_minute.requests),
-    level: ({ last_minute }) => toClientErrorLevel(last_minute.client_errors, last_minute.requests),
-    explain: ({ last_minute }) => explainErrors(last_minute),
+    value: ({ last_minute }) => toShare(last_minute.client_errors, last_minute.attempts),
+    text: ({ last_minute }) => formatShare(last_minute.client_errors, last_minute.attempts),
+    level: ({ last_minute }) => toClientErrorLevel(last_minute.client_errors, last_minute.attempts),
+    explain: ({ last_minute }) => explainAttempts(last_minute),
   },
   duration('ttft_p50', 'First token', 'p50', 'ttft_p50_ms'),
   duration('ttft_p95', 'First token', 'p95', 'ttft_p95_ms'),
@@ -97,7 +99,16 @@ function duration(id, title, aside, field) {
     aside,
     value: ({ last_minute }) => last_minute[field],
     text: ({ last_minute }) => formatMs(last_minute[field]),
+    explain: ({ last_minute }) => explainAttempts(last_minute),
   };
+}
+
+/**
+ * The attempts per second, where they are others than the requests; otherwise empty.
+ * @param {Replica['last_minute']} traffic
+ */
+function toAttemptRate({ requests, attempts, attempts_per_s }) {
+  return attempts === requests ? '' : `of ${formatRate(attempts_per_s)}`;
 }
 
 /**

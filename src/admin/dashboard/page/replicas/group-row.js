@@ -4,7 +4,7 @@ import { create, setAttribute, setText } from '../elements/dom.js';
 import { counted, formatCount, formatRate, formatShare } from '../elements/format.js';
 import { createName } from '../elements/name.js';
 import { createSparkline, sumTrends } from '../elements/sparkline.js';
-import { explainErrors, toClientErrorLevel, toErrorLevel } from '../traffic/levels.js';
+import { explainAttempts, toClientErrorLevel, toErrorLevel } from '../traffic/levels.js';
 import { countStates, toWord } from './state.js';
 
 /** Cells after the last sum, so that the row is as wide as those of replicas: quantiles cannot be added. */
@@ -91,16 +91,16 @@ function createSums() {
     /** @param {readonly Replica[]} replicas */
     show(replicas) {
       const sum = sumTraffic(replicas);
-      setText(errors.value, formatShare(sum.errors, sum.requests));
-      setAttribute(errors.value, 'data-level', toErrorLevel(sum.errors, sum.requests) || null);
-      setAttribute(errors.element, 'title', explainErrors(sum));
+      setText(errors.value, formatShare(sum.errors, sum.attempts));
+      setAttribute(errors.value, 'data-level', toErrorLevel(sum.errors, sum.attempts) || null);
+      setAttribute(errors.element, 'title', explainAttempts(sum));
       setText(inflight.value, formatCount(replicas.reduce((total, replica) => total + replica.inflight, 0)));
       setText(requests.value, formatRate(sum.requests_per_s));
-      setText(clientErrors.value, formatShare(sum.client_errors, sum.requests));
+      setText(clientErrors.value, formatShare(sum.client_errors, sum.attempts));
       setAttribute(
         clientErrors.value,
         'data-level',
-        toClientErrorLevel(sum.client_errors, sum.requests) || null,
+        toClientErrorLevel(sum.client_errors, sum.attempts) || null,
       );
       setText(tokens.value, formatRate(sum.output_tokens_per_s));
       spark.show(sumTrends(replicas.map(({ trend }) => trend)));
@@ -108,24 +108,29 @@ function createSums() {
   };
 }
 
-/**
- * @param {readonly Replica[]} replicas
- * @returns {Replica['last_minute']} without quantiles
- */
+/** @param {readonly Replica[]} replicas */
 function sumTraffic(replicas) {
-  /** @param {'requests' | 'errors' | 'client_errors' | 'canceled' | 'requests_per_s' | 'output_tokens_per_s'} part */
+  /** @param {'requests' | 'attempts' | 'errors' | 'client_errors' | 'requests_per_s' | 'output_tokens_per_s'} part */
   const sum = (part) => replicas.reduce((total, { last_minute }) => total + last_minute[part], 0);
+  /** @param {keyof Replica['last_minute']['outcomes']} outcome */
+  const sumOf = (outcome) =>
+    replicas.reduce((total, { last_minute }) => total + last_minute.outcomes[outcome], 0);
   return {
     requests: sum('requests'),
+    attempts: sum('attempts'),
     errors: sum('errors'),
     client_errors: sum('client_errors'),
-    canceled: sum('canceled'),
     requests_per_s: sum('requests_per_s'),
     output_tokens_per_s: sum('output_tokens_per_s'),
-    gpu_seconds: null,
-    ttft_p50_ms: null,
-    ttft_p95_ms: null,
-    latency_p50_ms: null,
-    latency_p95_ms: null,
+    outcomes: {
+      success: sumOf('success'),
+      error: sumOf('error'),
+      not_connected: sumOf('not_connected'),
+      loading: sumOf('loading'),
+      client_error: sumOf('client_error'),
+      canceled: sumOf('canceled'),
+      repeated: sumOf('repeated'),
+      other: sumOf('other'),
+    },
   };
 }

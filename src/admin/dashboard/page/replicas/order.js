@@ -39,7 +39,7 @@ export function toGroups(replicas, { search, sort, isFlat }) {
   return made.toSorted((a, b) => toGroupUrgency(a) - toGroupUrgency(b) || compare(a.title, b.title));
 }
 
-/** The places among the states of replicas that serve and fail requests: many, or some. */
+/** The places among the states of replicas that serve and fail attempts: many, or some. */
 const PLACES = {
   bad: toUrgency('failing') + 0.5,
   warn: toUrgency('serving') - 0.5,
@@ -47,13 +47,13 @@ const PLACES = {
 };
 
 /**
- * The place of a replica in the order of urgency. One that fails requests comes before others that serve.
+ * The place of a replica in the order of urgency. One that fails attempts comes before others that serve.
  * @param {Replica} replica
  */
 function toReplicaUrgency(replica) {
   const kind = toStateKind(replica);
-  const { errors, requests } = replica.last_minute;
-  return kind === 'serving' ? PLACES[toErrorLevel(errors, requests)] : toUrgency(kind);
+  const { errors, attempts } = replica.last_minute;
+  return kind === 'serving' ? PLACES[toErrorLevel(errors, attempts)] : toUrgency(kind);
 }
 
 /**

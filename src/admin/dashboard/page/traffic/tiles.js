@@ -37,7 +37,7 @@ const TILES = [
   {
     title: 'Requests/s',
     now: ({ last_minute }) => formatRate(last_minute.requests_per_s),
-    aside: ({ last_minute }) => counted(last_minute.requests, 'request'),
+    aside: (overview) => toRequestAside(overview),
     past: ({ requests_per_s }) => requests_per_s,
     error: ({ errors }) => errors / SLICE_SECONDS,
     format: (value, error) =>
@@ -99,6 +99,15 @@ const TILES = [
     least: () => LEAST_TOKENS_PER_S,
   },
 ];
+
+/** With the attempts, if replicas had more than requests. @param {Overview} overview */
+function toRequestAside({ last_minute, replicas }) {
+  const requests = counted(last_minute.requests, 'request');
+  if (replicas.every((replica) => replica.last_minute.attempts === replica.last_minute.requests))
+    return requests;
+  const attempts = replicas.reduce((sum, replica) => sum + replica.last_minute.attempts, 0);
+  return `${requests}, ${counted(attempts, 'attempt')}`;
+}
 
 /** @param {Overview['last_minute']} traffic */
 function toErrorAside({ requests, errors, client_errors }) {

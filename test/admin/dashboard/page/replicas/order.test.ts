@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { makeReplica, makeTraffic, type OverviewReplica } from '#testkit/dashboard/made-overview.ts';
+import { makeReplica, makeReplicaTraffic, type OverviewReplica } from '#testkit/dashboard/made-overview.ts';
 import { inOrderOf, toGroups } from '../../../../../src/admin/dashboard/page/replicas/order.js';
 
 const ALL = { search: '', sort: null, isFlat: false };
 
 const busy = (name: string, requests: number, changes: Partial<OverviewReplica> = {}) =>
-  makeReplica({ name, last_minute: makeTraffic({ requests }), ...changes });
+  makeReplica({ name, last_minute: makeReplicaTraffic({ requests }), ...changes });
 
 const namesOf = (groups: ReturnType<typeof toGroups>) =>
   groups.map(({ replicas }) => replicas.map(({ name }) => name));
@@ -33,7 +33,7 @@ describe('without a sort', () => {
   });
 
   test('the group with the most urgent replica is first, and a replica that fails requests before one that serves', () => {
-    const failing = (errors: number) => ({ last_minute: makeTraffic({ requests: 100, errors }) });
+    const failing = (errors: number) => ({ last_minute: makeReplicaTraffic({ requests: 100, errors }) });
     const groups = toGroups(
       [
         busy('a', 9, { models: ['a'] }),
@@ -78,7 +78,7 @@ describe('a sort', () => {
   });
 
   test.each([true, false])('leaves unknown values last, descending or not: %s', (isDescending) => {
-    const unknown = busy('x', 3, { last_minute: makeTraffic({ requests: 0, latency_p95_ms: null }) });
+    const unknown = busy('x', 3, { last_minute: makeReplicaTraffic({ requests: 0, latency_p95_ms: null }) });
     const view = { ...ALL, isFlat: true, sort: { column: 'latency_p95', isDescending } };
     expect(namesOf(toGroups([unknown, ...replicas], view))[0]?.at(-1)).toBe('x');
   });

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest';
-import {
-  hasFailed,
-  type OutcomeFacts,
-  type RequestOutcome,
-  toOutcome,
-} from '../../../otel/outcome/outcome.ts';
+import { hasFailed, type RequestOutcome, toOutcome } from '#otel/outcome';
+
+type OutcomeFacts = Parameters<typeof toOutcome>[0];
 
 test.each<[string, OutcomeFacts, RequestOutcome]>([
   ['a complete 2xx response', { status: 200 }, 'success'],
