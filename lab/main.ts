@@ -6,6 +6,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   attacks: 'attacks on HTTP and TLS, by clients and by a replica; writes docs/security.md',
   conditions:
     'each condition in real processes: how soon every surface shows it; writes docs/evidence/conditions.md',
+  'conditions/calm': 'an hour of load without a fault, and no condition; writes docs/evidence/conditions.md',
   bench: 'the gateway beside other proxies: CPU, latency, memory; writes docs/benchmarks.md',
   doors: 'the rooms of the sources, their doors, and what passes by them; with bounds, part of CI',
   engines: 'every exchange of every scripted engine through a gateway, byte for byte',

@@ -17,7 +17,7 @@ import { callAdmin, reloadWith } from '../act.ts';
 import type { Scene } from '../scene.ts';
 import { type Stage, toEntry } from '../stage.ts';
 
-const HEALTH = { passive: true, probes: true, interval: '1s', cool_down: '2s' };
+const HEALTH = { passive: true, active: true, interval: '1s', cool_down: '2s' };
 const LOADING = answerJson(
   { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } },
   { status: 503 },

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
 import { makeKey, startIssuer } from '#testkit/servers/fake-issuer.ts';
+import { reloadWith } from '../act.ts';
 import type { Scene } from '../scene.ts';
 import { toEntry } from '../stage.ts';
 
@@ -16,7 +17,11 @@ export const SOURCE_SCENES: readonly Scene[] = [
       api.put({ name: 'vllm-1', pods: [{ name: 'vllm-0', address: '127.0.0.1' }], ports: [{ port }] });
       const gateway = await stage.gateway({
         replicas: [
-          { name: 'vllm', kubernetes: { service: 'vllm', namespace: 'llm', api: api.url }, models: ['m'] },
+          {
+            name: 'vllm',
+            kubernetes: { service: 'vllm', namespace: 'llm', api_server: api.url },
+            models: ['m'],
+          },
         ],
       });
       return {
@@ -35,15 +40,12 @@ export const SOURCE_SCENES: readonly Scene[] = [
   {
     id: 'dns_failing',
     subject: 'vllm',
-    isSlow: true,
     async play(stage) {
-      const gateway = await stage.gateway({
-        replicas: [
-          toEntry(await stage.replica('b')),
-          { name: 'vllm', dns: { name: 'nobody.invalid', port: 8000 }, models: ['m'] },
-        ],
-      });
-      return { gateway };
+      const b = toEntry(await stage.replica('b'));
+      const dns = { name: 'vllm', dns: 'http://nobody.invalid:8000', models: ['m'] };
+      const gateway = await stage.gateway({ replicas: [b, dns] });
+      const folder = await stage.folder('gateway');
+      return { gateway, mend: () => reloadWith(gateway, folder, (config) => ({ ...config, replicas: [b] })) };
     },
   },
   {

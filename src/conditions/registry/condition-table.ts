@@ -175,7 +175,7 @@ export const CONDITIONS = {
     severity: 'critical',
     subject: 'model',
     title: 'No replica serves a model',
-    sentence: 'no replica serves {subject}: {drained} are drained, {away} do not answer',
+    sentence: 'no replica serves {subject}: {drained} drained, {away} unreachable or loading',
     figures: { drained: 'count', away: 'count' },
     afterMs: 0,
     untilMs: 0,
