@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { CONDITIONS } from '#conditions';
@@ -17,12 +18,14 @@ const USAGE = `npm run lab -- conditions [options]
   --only IDS        these alone, separated by commas
   --fast            those that are part of CI
   --surfaces NAMES  looks at these alone: api, overview, metrics, log, status, page (which needs Chromium)
+  --pictures DIR    puts pictures of the dashboard there, wide and narrow, while the condition is on
   --write           writes the table of docs/evidence/conditions.md`;
 
 const values = startProgram(USAGE, {
   only: { type: 'string' },
   fast: { type: 'boolean', default: false },
   surfaces: { type: 'string', default: SURFACES.join(',') },
+  pictures: { type: 'string' },
   write: { type: 'boolean', default: false },
 });
 
@@ -89,11 +92,23 @@ async function playScene(scene: Scene, openBrowser: Browser | null): Promise<Res
     await bring?.();
     const shown = await waitFor(true, scene, gateway, page);
     const sentence = (await sentenceOf(scene, gateway)) ?? '';
+    if (page !== null && values.pictures !== undefined) await takePictures(page, scene, values.pictures);
     await mend?.();
     const gone = endsInTime(scene) ? await waitFor(false, scene, gateway, page) : {};
     return { scene, sentence, shown, gone };
   } finally {
     await context?.close();
+  }
+}
+
+/** Pictures of the top of the dashboard, and of what the chip opens. */
+async function takePictures(page: Page, { id }: Scene, folder: string): Promise<void> {
+  for (const width of [1440, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.screenshot({ path: join(folder, `${id}-${width}.png`) });
+    await page.locator(`#conditions-list [data-condition="${id}"]`).first().click();
+    await page.screenshot({ path: join(folder, `${id}-${width}-opened.png`) });
+    await page.keyboard.press('Escape');
   }
 }
 
