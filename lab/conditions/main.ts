@@ -106,7 +106,7 @@ async function takePictures(page: Page, { id }: Scene, folder: string): Promise<
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 900 });
     await page.screenshot({ path: join(folder, `${id}-${width}.png`) });
-    await page.locator(`#conditions-list [data-condition="${id}"]`).first().click();
+    await page.locator(`#conditions [data-condition="${id}"]`).first().click();
     await page.screenshot({ path: join(folder, `${id}-${width}-opened.png`) });
     await page.keyboard.press('Escape');
   }
