@@ -7,8 +7,6 @@ export interface RepeatedCheckCollaborators {
   readonly inTurn: InTurn;
   /** Looks for new contents, and has them used. Rejects with a StartError if they cannot be used. */
   readonly check: () => Promise<void>;
-  /** Called with each problem, once as long as it stays the same. */
-  readonly onProblem: (problem: string) => void;
 }
 
 /**
@@ -17,13 +15,18 @@ export interface RepeatedCheckCollaborators {
  */
 export class RepeatedCheck {
   readonly #collaborators: RepeatedCheckCollaborators;
-  #lastProblem: string | null = null;
+  #problem: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isUnderWay = false;
   #isStopped = false;
 
   constructor(collaborators: RepeatedCheckCollaborators) {
     this.#collaborators = collaborators;
+  }
+
+  /** Why the last check has failed; null: it has not. */
+  get problem(): string | null {
+    return this.#problem;
   }
 
   /** Whether what a check that is under way finds must not be used any more. */
@@ -50,14 +53,12 @@ export class RepeatedCheck {
 
   /** Rejects on a defect only. */
   async #check(): Promise<void> {
-    const { check, onProblem } = this.#collaborators;
     try {
-      await check();
-      this.#lastProblem = null;
+      await this.#collaborators.check();
+      this.#problem = null;
     } catch (error) {
       if (!(error instanceof StartError)) throw error;
-      if (error.message !== this.#lastProblem) onProblem(error.message);
-      this.#lastProblem = error.message;
+      this.#problem = error.message;
     }
   }
 }

@@ -170,7 +170,7 @@ export async function composeGateway(
     stop: () => jwksSource.stop(),
   });
   composeResponseExchange(composition);
-  addProducers(composition, { replicas, dataPlane });
+  addProducers(composition, { replicas, dataPlane, certificateWatcher, clientsWatcher });
   const clients = composeListener(composition, serving);
 
   return {

@@ -316,7 +316,11 @@ export function troubledEvening(): Overview {
         },
         sinceEpochMs: Date.parse(secondsAgo(240)),
       },
-      { id: 'certificate_ended', subject: '/etc/spangate/tls/fullchain.pem', figures: { ago: 400 } },
+      {
+        id: 'certificate_ended',
+        subject: '/etc/spangate/tls/fullchain.pem',
+        figures: { ago: 400, ends: '2026-11-01T00:00:00.000Z' },
+      },
       {
         id: 'state_not_stored',
         subject: '/var/lib/spangate/state/drains.json',

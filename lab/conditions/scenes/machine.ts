@@ -32,7 +32,7 @@ async function withHook(stage: Stage, config: object) {
 export const MACHINE_SCENES: readonly Scene[] = [
   {
     id: 'event_loop_behind',
-    subject: '',
+    subject: 'main',
     async play(stage) {
       const { gateway, order } = await withHook(stage, {});
       return { gateway, bring: () => order('spin'), mend: () => order('') };

@@ -4,9 +4,6 @@ import { type InTurn, RepeatedCheck } from '#base';
 import type { TlsMaterial } from '#wire';
 import type { Certificates } from './certificate-files.ts';
 
-/** A certificate is announced as ending this long before it does. */
-const ENDS_SOON_MS = 14 * 24 * 3_600_000;
-
 export interface CertificateWatcherCollaborators {
   /** How often the files are read. */
   readonly intervalMs: number;
@@ -20,7 +17,7 @@ export interface CertificateWatcherCollaborators {
   readonly useForReplicas: (next: Certificates) => Promise<void>;
   /** The time: milliseconds since 1970. */
   readonly epochMs: () => number;
-  readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+  readonly log: Record<'info', (fields: object, message: string) => void>;
 }
 
 /** Who learns the keys of session tickets can read resumed sessions of this time. Then clients handshake in full once. */
@@ -28,7 +25,7 @@ const TICKET_KEYS_MS = 6 * 3_600_000;
 
 /**
  * Reads the certificate files again and again, and has new contents used. Contents that cannot be used are refused: the
- * ones in effect stay. It logs the certificates of the listeners when they come into use, and when their end is near.
+ * ones in effect stay. It logs the certificates of the listeners when they come into use.
  */
 export class CertificateWatcher {
   readonly #collaborators: CertificateWatcherCollaborators;
@@ -36,11 +33,11 @@ export class CertificateWatcher {
   #current: Certificates;
   /** Milliseconds since 1970. */
   #ticketKeysSinceMs: number;
-  /** What was last logged of each certificate in use, by listener and certificate. */
-  #logged: ReadonlyMap<string, Validity> = new Map();
+  /** The certificates in use that were logged, each with its listener. */
+  #logged: ReadonlySet<string> = new Set();
 
   constructor(current: Certificates, collaborators: CertificateWatcherCollaborators) {
-    const { intervalMs, inTurn, log } = collaborators;
+    const { intervalMs, inTurn } = collaborators;
     this.#current = current;
     this.#ticketKeysSinceMs = collaborators.epochMs();
     this.#collaborators = collaborators;
@@ -48,8 +45,17 @@ export class CertificateWatcher {
       intervalMs,
       inTurn,
       check: () => this.#check(),
-      onProblem: (problem) => log.error({ problem }, 'certificates refused: the former ones stay'),
     });
+  }
+
+  /** The certificates in use. */
+  get current(): Certificates {
+    return this.#current;
+  }
+
+  /** Why the files cannot be used as they are now; null: they are in use. */
+  get problem(): string | null {
+    return this.#checks.problem;
   }
 
   start(): void {
@@ -75,12 +81,8 @@ export class CertificateWatcher {
   }
 
   async #check(): Promise<void> {
-    try {
-      const next = await this.#collaborators.read();
-      if (!this.#checks.isStopped) await this.#use(next);
-    } finally {
-      this.#logCertificates();
-    }
+    const next = await this.#collaborators.read();
+    if (!this.#checks.isStopped) await this.#use(next);
   }
 
   async #use(next: Certificates): Promise<void> {
@@ -93,41 +95,21 @@ export class CertificateWatcher {
     this.#current = next;
   }
 
-  /** Logs each certificate of which something else was logged before, or nothing. */
+  /** Logs each certificate that has come into use. */
   #logCertificates(): void {
-    const { epochMs, log } = this.#collaborators;
-    const logged = new Map<string, Validity>();
+    const logged = new Set<string>();
     for (const listener of ['listen', 'admin'] as const) {
       for (const { cert } of this.#current[listener]?.pairs ?? []) {
-        const { subject, subjectAltName, validToDate } = new X509Certificate(cert);
-        const validity = toValidity(validToDate.getTime() - epochMs());
         const key = `${listener} ${cert}`;
-        logged.set(key, validity);
-        if (this.#logged.get(key) === validity) continue;
+        logged.add(key);
+        if (this.#logged.has(key)) continue;
+        const { subject, subjectAltName, validToDate } = new X509Certificate(cert);
         const fields = { listener, subject, names: subjectAltName, valid_to: validToDate.toISOString() };
-        log[LEVELS[validity]](fields, MESSAGES[validity]);
+        this.#collaborators.log.info(fields, 'certificate in use');
       }
     }
     this.#logged = logged;
   }
-}
-
-type Validity = 'valid' | 'ends_soon' | 'ended';
-
-const LEVELS = { valid: 'info', ends_soon: 'warn', ended: 'error' } as const satisfies Record<
-  Validity,
-  string
->;
-
-const MESSAGES: Readonly<Record<Validity, string>> = {
-  valid: 'certificate in use',
-  ends_soon: 'certificate in use expires soon',
-  ended: 'certificate in use has expired',
-};
-
-function toValidity(restMs: number): Validity {
-  if (restMs <= 0) return 'ended';
-  return restMs < ENDS_SOON_MS ? 'ends_soon' : 'valid';
 }
 
 /** Whether two readings have the same contents. Each reading makes new ticket keys. */

@@ -6,6 +6,7 @@
  * Begin with certificate-files.ts, then certificate-watcher.ts.
  */
 
+export { type CertificateEnd, createCertificateLister } from './certificate-ends.ts';
 export { type Certificates, createCertificateReader } from './certificate-files.ts';
 export { CertificateWatcher } from './certificate-watcher.ts';
 export { findExpiring } from './expiry.ts';

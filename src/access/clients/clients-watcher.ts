@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type InTurn, RepeatedCheck } from '#base';
+import { type InTurn, RepeatedCheck, StartError } from '#base';
 import { type ClientList, type ClientSources, readClients, readVersion } from './read-clients.ts';
 
 export interface ClientsWatcherCollaborators {
@@ -11,7 +11,7 @@ export interface ClientsWatcherCollaborators {
   readonly sources: () => ClientSources;
   /** Uses these clients for requests from now on. Rejects with a StartError if it cannot. */
   readonly use: (next: ClientList['clients']) => Promise<void>;
-  readonly log: Record<'info' | 'error', (fields: object, message: string) => void>;
+  readonly log: Record<'info', (fields: object, message: string) => void>;
 }
 
 /**
@@ -24,9 +24,11 @@ export class ClientsWatcher {
   #current: ClientList;
   /** The version of the file that was last read, whether it could be used or not. */
   #seenVersion: string | null;
+  /** Why that version cannot be used; null: it is in use. */
+  #refusal: StartError | null = null;
 
   constructor(current: ClientList, collaborators: ClientsWatcherCollaborators) {
-    const { intervalMs, inTurn, log } = collaborators;
+    const { intervalMs, inTurn } = collaborators;
     this.#collaborators = collaborators;
     this.#current = current;
     this.#seenVersion = current.sources.fileVersion;
@@ -34,8 +36,12 @@ export class ClientsWatcher {
       intervalMs,
       inTurn,
       check: () => this.#check(),
-      onProblem: (problem) => log.error({ problem }, 'clients_file refused: the former clients stay'),
     });
+  }
+
+  /** Why the file cannot be used; null: it is in use, or there is none. */
+  get problem(): string | null {
+    return this.#checks.problem;
   }
 
   start(): void {
@@ -52,6 +58,7 @@ export class ClientsWatcher {
     const { sources } = this.#current;
     const { fileVersion } = next.sources;
     this.#seenVersion = fileVersion;
+    this.#refusal = null;
     if (isDeepStrictEqual(sources, next.sources)) return;
     await use(next.clients);
     this.#current = next;
@@ -65,8 +72,16 @@ export class ClientsWatcher {
     const { clientsFile } = sources();
     if (clientsFile === null) return;
     const version = await readVersion(clientsFile);
-    if (version === this.#seenVersion) return;
+    if (version === this.#seenVersion) {
+      if (this.#refusal !== null) throw this.#refusal;
+      return;
+    }
     this.#seenVersion = version;
-    await this.adopt(await readClients(sources()));
+    try {
+      await this.adopt(await readClients(sources()));
+    } catch (error) {
+      if (error instanceof StartError) this.#refusal = error;
+      throw error;
+    }
   }
 }

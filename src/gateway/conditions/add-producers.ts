@@ -1,6 +1,10 @@
+import type { CertificateWatcher } from '#access/certificates';
+import type { ClientsWatcher } from '#access/clients';
 import type { ReplicaControl } from '#replicas/control';
 import type { DataPlane } from '../composition/compose-data-plane.ts';
 import type { Composition } from '../composition/gateway-collaborators.ts';
+import { createCertificateProducer } from './certificate-conditions.ts';
+import { createClientsProducer } from './clients-conditions.ts';
 import { addMachineConditions } from './machine-conditions.ts';
 import { createModelProducer } from './model-conditions.ts';
 import { createReplicaProducer } from './replica-conditions.ts';
@@ -9,14 +13,18 @@ import { createSourceProducer } from './source-conditions.ts';
 interface Watched {
   readonly replicas: ReplicaControl;
   readonly dataPlane: DataPlane;
+  readonly certificateWatcher: CertificateWatcher;
+  readonly clientsWatcher: ClientsWatcher;
 }
 
 /** Tells the board of everything that can be seen from outside of the parts of a gateway. */
 export function addProducers(composition: Composition, watched: Watched): void {
-  const { board } = composition;
-  const { replicas } = watched;
+  const { board, inEffect } = composition;
+  const { replicas, certificateWatcher, clientsWatcher } = watched;
   board.add(createReplicaProducer(replicas.registry));
   board.add(createModelProducer(replicas));
   board.add(createSourceProducer(() => replicas.sources));
+  board.add(createCertificateProducer(certificateWatcher, Date.now));
+  board.add(createClientsProducer(clientsWatcher, () => inEffect.config.clientsFile));
   addMachineConditions(composition, watched);
 }
