@@ -5,4 +5,10 @@
  * Begin with start-telemetry.ts, then span/, queue/ and export/.
  */
 
-export { openExporter, startTelemetry, type Telemetry, type TelemetrySettings } from './start-telemetry.ts';
+export {
+  type ExportTrouble,
+  openExporter,
+  startTelemetry,
+  type Telemetry,
+  type TelemetrySettings,
+} from './start-telemetry.ts';

@@ -3,13 +3,13 @@ import type { Resource } from '@opentelemetry/resources';
 import { type Clock, systemClock, type TelemetryLog, waitAtMost } from '#otel/base';
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { openFileExporter, openSpool, type RecordFileSettings } from '#otel/disk';
-import { createOtlpExporter, type RecordExporter } from '#otel/export';
+import { createOtlpExporter, type ExportHealth, type RecordExporter } from '#otel/export';
 import { Ledger, LedgerOutbox, NO_LEDGER, type RecordLedger } from '#otel/ledger';
 import type { ExportState } from '#otel/metrics';
 import { type EncodedResourceSpans, encodeResourceSpans } from '#otel/otlp';
 import {
   allocateSharedQueue,
-  DropLog,
+  Drops,
   type EndedRecord,
   ExportCounters,
   ExportLoop,
@@ -69,6 +69,16 @@ export interface TelemetryCollaborators {
   readonly random?: (() => number) | undefined;
 }
 
+/** What is wrong with the export. */
+export interface ExportTrouble extends Pick<ExportHealth, 'outage' | 'rejection' | 'callMs'> {
+  /** How full the queue is, from 0 to 1: by records or by bytes, whichever is more. */
+  readonly fill: number;
+  /** Whether records are dropped, because the queue is full. */
+  readonly isDropping: boolean;
+  /** What of the spool could not be read since the start. */
+  readonly unreadable: { readonly lines: number; readonly files: number };
+}
+
 /** The telemetry of the gateway, in its main thread: the queue and the export of all records. */
 export interface Telemetry {
   /** Takes the records of this thread. */
@@ -87,6 +97,8 @@ export interface Telemetry {
   stats(): ExportStats;
   /** The counters, the queue's capacity and the size of the current batch. */
   exportState(): ExportState;
+  /** What is wrong with the export now. */
+  trouble(): ExportTrouble;
   /** Where records are posted; undefined for files. */
   readonly collector: URL | undefined;
   /** The resource of every span. */
@@ -129,7 +141,7 @@ export async function startTelemetry(
   const { exportBatch } = exporter;
   const spool = await openSpool(settings.spoolDirectory, log);
   const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
-  const dropLog = new DropLog(queue, log);
+  const drops = new Drops(queue, log);
   const ledgerOutbox = new LedgerOutbox(await openSpool(settings.spoolDirectory + LEDGER_SPOOL_SUFFIX, log));
   const ledger = startLedger(settings.ledgerIntervalMs ?? null, ledgerOutbox, { clock, log });
   const exportLoop = new ExportLoop(settings, {
@@ -141,7 +153,7 @@ export async function startTelemetry(
     exportBatch,
     clock,
     log,
-    dropLog,
+    drops,
     random,
     collector: exporter.collector?.url,
   });
@@ -152,7 +164,7 @@ export async function startTelemetry(
     counters,
     ledger,
     clock,
-    dropLog,
+    drops,
     onRecord,
     onQueued,
     instance: randomUUID(),
@@ -185,6 +197,12 @@ export async function startTelemetry(
       queueCapacity: settings.queue.capacity,
       inflight: exportLoop.exportingCount,
     }),
+    trouble() {
+      const { outage, rejection, callMs } = exportLoop.health;
+      const { fill } = queue;
+      const unreadable = { lines: counters.values.unreadable, files: spool.unreadableFiles };
+      return { outage, rejection, callMs, fill, isDropping: drops.isGoingOn, unreadable };
+    },
     collector: exporter.collector?.url,
     resource,
     instanceId,

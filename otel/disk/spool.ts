@@ -30,6 +30,8 @@ export interface SpooledBatch {
 
 /** Records on disk, from a shutdown to the next start. */
 export interface Spool {
+  /** How many files could not be read so far. They stay where they are. */
+  readonly unreadableFiles: number;
   /** The oldest file that was not returned yet, or undefined. Deletes files without records on the way. */
   next(): Promise<SpooledBatch | undefined>;
   /** Stores encoded spans. Returns how many, counted from the first, are safely on disk. Never rejects. */
@@ -48,14 +50,20 @@ export async function openSpool(
   const names = await list(directory, log);
   const prefix = String(Date.now()).padStart(14, '0');
   let fileCount = 0;
+  let unreadableFiles = 0;
 
   return {
+    get unreadableFiles() {
+      return unreadableFiles;
+    },
+
     async next() {
       for (;;) {
         const name = names.shift();
         if (name === undefined) return undefined;
         const batch = await read(join(directory, name), log);
-        if (batch !== undefined) return batch;
+        if (batch === 'unreadable') unreadableFiles += 1;
+        else if (batch !== undefined) return batch;
       }
     },
 
@@ -124,7 +132,7 @@ async function list(directory: string, log: TelemetryLog): Promise<string[]> {
 }
 
 /** Undefined if the file has no records to deliver. */
-async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | undefined> {
+async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | 'unreadable' | undefined> {
   let file: Buffer;
   try {
     file = await readRegularFile(path, MAX_READ_BYTES);
@@ -133,7 +141,7 @@ async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | und
       { file: basename(path), reason: toErrorCode(error) },
       'spool file cannot be read: its records stay there',
     );
-    return undefined;
+    return 'unreadable';
   }
   const { encodedSpans, damagedCount } = parseSpoolLines(file);
   if (damagedCount > 0) {

@@ -8,7 +8,7 @@
 export { convertSpans } from './convert-spans.ts';
 export { DeadlineExporter } from './deadline-exporter.ts';
 export { decideExport, type ExportDecision } from './decide-export.ts';
-export { ExportLog } from './export-log.ts';
+export { ExportHealth } from './export-health.ts';
 export { createOtlpExporter } from './otlp-exporter.ts';
 export type { ExportBatch, ExportOutcome, RecordExporter } from './record-exporter.ts';
 export { nextDelayMs } from './retry.ts';

@@ -7,7 +7,7 @@
  * has left before new records.
  */
 
-export { DropLog } from './drop-log.ts';
+export { Drops } from './drops.ts';
 export { ExportLoop } from './export-loop/export-loop.ts';
 export { SpoolTransfer } from './export-loop/spool-transfer.ts';
 export { ExportCounters, type ExportStats } from './export-stats.ts';

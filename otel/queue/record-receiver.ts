@@ -1,7 +1,7 @@
 import type { Clock } from '#otel/base';
 import type { RecordLedger } from '#otel/ledger';
 import type { RequestRecord } from '#otel/record/registry';
-import type { DropLog } from './drop-log.ts';
+import type { Drops } from './drops.ts';
 import type { ExportCounters, ExportStats } from './export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
 import type { RecordQueue } from './record-queue.ts';
@@ -14,7 +14,7 @@ export interface RecordReceiverCollaborators {
   readonly queue: RecordQueue;
   readonly counters: ExportCounters;
   readonly clock: Clock;
-  readonly dropLog: DropLog;
+  readonly drops: Drops;
   /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
   readonly onRecord: (ended: EndedRecord) => void;
   /** Called after a record was queued. */
@@ -51,7 +51,7 @@ export class RecordReceiver implements RecordConsumer {
   }
 
   consume(ended: EndedRecord): void {
-    const { queue, counters, clock, dropLog, ledger, onRecord, onQueued } = this.#collaborators;
+    const { queue, counters, clock, drops, ledger, onRecord, onQueued } = this.#collaborators;
     const { record, encodedSpan } = ended;
     counters.add('recorded');
     if (encodedSpan === null) {
@@ -62,7 +62,7 @@ export class RecordReceiver implements RecordConsumer {
       onQueued();
     } else {
       counters.add('dropped');
-      dropLog.dropped(1);
+      drops.dropped(1);
       ledger.notQueued(record, 'dropped');
     }
     onRecord(ended);
@@ -122,11 +122,11 @@ export class RecordReceiver implements RecordConsumer {
   }
 
   #addUnqueuedCounts(): void {
-    const { queueState, counters, dropLog } = this.#collaborators;
+    const { queueState, counters, drops } = this.#collaborators;
     const { dropped, unencodable } = queueState.takeUnqueuedCounts();
     counters.add('recorded', dropped + unencodable);
     counters.add('dropped', dropped);
     counters.add('rejected', unencodable);
-    dropLog.dropped(dropped);
+    drops.dropped(dropped);
   }
 }

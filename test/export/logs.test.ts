@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { untilCondition, untilOver } from '#testkit/conditions.ts';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { answerJson, partial, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
@@ -14,7 +15,6 @@ const linesOf = (gateway: StartedGateway) =>
   gateway.logLines
     .map((line) => JSON.parse(line) as { level: number; time: number; msg: string })
     .filter(({ level }) => level >= 30);
-const messagesOf = (gateway: StartedGateway) => linesOf(gateway).map(({ msg }) => msg);
 
 async function serve(gateway: StartedGateway, count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) await (await gateway.chat()).arrayBuffer();
@@ -31,20 +31,25 @@ describe('a change of state is one line:', () => {
     });
     collector.answerAlways({ status: 503 });
     await serve(gateway, 10);
-    await collector.waitFor(({ calls }) => calls.length > 5);
+    await untilCondition(gateway, 'collector_away');
     collector.answerAlways({});
-    await expect.poll(() => messagesOf(gateway)).toContain('collector back');
-    await expect.poll(() => messagesOf(gateway)).toContain('dropping records is over');
-    const { dropped, failed_calls } = await gateway.stats();
-    const lines = linesOf(gateway);
-    expect(lines.map(({ msg }) => msg).toSorted()).toEqual([
-      'collector back',
-      'collector lost: the export is repeated until it is back',
-      'dropping records is over',
-      'queue full: dropping records',
+    await untilOver(gateway, 'collector_away', 'records_dropped');
+    const { dropped } = await gateway.stats();
+    const told = linesOf(gateway).map(({ level, msg, ...fields }) => [
+      level,
+      msg.startsWith('over: '),
+      fields,
     ]);
-    expect(lines).toContainEqual(expect.objectContaining({ msg: 'dropping records is over', dropped }));
-    expect(lines).toContainEqual(expect.objectContaining({ msg: 'collector back', failed_calls }));
+    const fields = (condition: string, more: object) => expect.objectContaining({ condition, ...more });
+    expect(told).toHaveLength(4);
+    expect(told).toEqual(
+      expect.arrayContaining([
+        [40, false, fields('collector_away', { reason: 'http_503', failed_calls: expect.any(Number) })],
+        [30, true, fields('collector_away', { collector: `${collector.url}/v1/traces` })],
+        [50, false, fields('records_dropped', {})],
+        [30, true, fields('records_dropped', { dropped })],
+      ]),
+    );
   });
 
   test('a replica that requests cannot reach, and that it answers again: two lines, whatever the number of workers', async () => {
@@ -105,11 +110,11 @@ test('no log line holds a text, a token, a key or the credentials of an address,
   await collector.waitFor(({ calls }) => calls.length > 4);
   collector.answerAlways({ status: 503 });
   await (await gateway.chat({ messages })).arrayBuffer();
+  await gateway.untilLogged('records_rejected');
+  await gateway.untilLogged('collector_away');
   await gateway.close();
 
   const log = gateway.logLines.join('\n');
-  expect(log).toContain('collector rejected records');
-  expect(log).toContain('collector lost');
   expect(log).toContain('attempt failed');
   expect(log).toContain('replica a: ');
   expect(log).toContain('"drain"');

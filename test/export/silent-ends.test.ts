@@ -109,7 +109,7 @@ describe('no record arrives, but each call ends, when', () => {
       });
       await gateway.chat();
       await expect.poll(async () => (await gateway.stats()).failed_calls).toBeGreaterThanOrEqual(2);
-      expect(await gateway.untilLogged('collector lost')).toContain('"reason":"timeout"');
+      expect(await gateway.untilLogged('collector_away')).toContain('"reason":"timeout"');
     }));
 });
 

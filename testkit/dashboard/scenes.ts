@@ -283,7 +283,10 @@ export function collectorDown(): Overview {
       {
         id: 'collector_away',
         subject: '',
-        figures: { queued: 12_840, failed_calls: 118 },
+        figures: {
+          ...{ reason: 'ECONNREFUSED', queued: 12_840, failed_calls: 118 },
+          ...{ collector: 'http://127.0.0.1:4318/v1/traces', advice: 'start the collector' },
+        },
         sinceEpochMs: Date.parse(secondsAgo(420)),
       },
     ]),

@@ -2,12 +2,11 @@ import type { Clock } from '#otel/base';
 import {
   type ExportBatch,
   type ExportDecision,
-  type ExportLog,
+  type ExportHealth,
   type ExportOutcome,
   nextDelayMs,
 } from '#otel/export';
 import type { ExportCounters } from '../export-stats.ts';
-import type { RecordQueue } from '../record-queue.ts';
 
 /** Aborted as the export ends. */
 export interface ExportSignals {
@@ -20,9 +19,8 @@ export interface ExportSignals {
 /** What the calls need. */
 export interface ExportCallsCollaborators {
   readonly exportBatch: ExportBatch;
-  readonly queue: RecordQueue;
   readonly counters: ExportCounters;
-  readonly exportLog: ExportLog;
+  readonly health: ExportHealth;
   readonly clock: Clock;
   readonly random: () => number;
 }
@@ -44,19 +42,22 @@ export class ExportCalls {
 
   /** Sends encoded spans once. */
   async attempt(encodedSpans: readonly Uint8Array[], cut: AbortSignal): Promise<ExportOutcome> {
+    const { exportBatch, health } = this.#collaborators;
+    health.callBegins();
     try {
-      return await this.#collaborators.exportBatch(encodedSpans, cut);
+      return await exportBatch(encodedSpans, cut);
     } catch {
       // An exporter never rejects. If one does, its batch is not lost and the loop goes on.
       return { kind: 'unanswered', code: 'exporter_error' };
+    } finally {
+      health.callEnds();
     }
   }
 
   /** A call was answered for good. */
   answered(): void {
-    const { exportLog, queue } = this.#collaborators;
     this.#failures = 0;
-    exportLog.answered(queue.size);
+    this.#collaborators.health.answered();
   }
 
   /** A call failed: counts it, and waits until it may be repeated. */
@@ -64,10 +65,10 @@ export class ExportCalls {
     { reason, retryAfterMs }: Extract<ExportDecision, { action: 'retry' }>,
     { stopping, cut }: ExportSignals,
   ): Promise<void> {
-    const { queue, counters, exportLog, clock, random } = this.#collaborators;
+    const { counters, health, clock, random } = this.#collaborators;
     counters.add('failedCalls');
     this.#failures += 1;
-    exportLog.failed(reason, queue.size);
+    health.failed(reason);
     const delayMs = nextDelayMs({
       ...this.#retry,
       failures: this.#failures,

@@ -1,7 +1,7 @@
 import { type Clock, type TelemetryLog, waitAtMost } from '#otel/base';
-import { decideExport, type ExportBatch, type ExportDecision, ExportLog } from '#otel/export';
+import { decideExport, type ExportBatch, type ExportDecision, ExportHealth } from '#otel/export';
 import type { LedgerOutbox, RecordLedger } from '#otel/ledger';
-import type { DropLog } from '../drop-log.ts';
+import type { Drops } from '../drops.ts';
 import type { ExportCounters } from '../export-stats.ts';
 import type { QueuedRecord, RecordQueue } from '../record-queue.ts';
 import { BatchLimit } from './batch-limit.ts';
@@ -31,7 +31,7 @@ export interface ExportLoopCollaborators {
   readonly collector?: URL | undefined;
   readonly clock: Clock;
   readonly log: TelemetryLog;
-  readonly dropLog: DropLog;
+  readonly drops: Drops;
   readonly random: () => number;
 }
 
@@ -43,7 +43,7 @@ export interface ExportLoopCollaborators {
 export class ExportLoop {
   readonly #settings: ExportLoopSettings;
   readonly #collaborators: ExportLoopCollaborators;
-  readonly #exportLog: ExportLog;
+  readonly #health: ExportHealth;
   readonly #calls: ExportCalls;
   readonly #ledgerExport: LedgerExport;
   readonly #signals: ExportSignals;
@@ -65,14 +65,14 @@ export class ExportLoop {
   constructor(settings: ExportLoopSettings, collaborators: ExportLoopCollaborators) {
     this.#settings = settings;
     this.#collaborators = collaborators;
-    this.#exportLog = new ExportLog(collaborators.log, collaborators.clock, collaborators.collector);
-    this.#calls = new ExportCalls(settings.retry, { ...collaborators, exportLog: this.#exportLog });
+    this.#health = new ExportHealth(collaborators.log, collaborators.clock, collaborators.collector);
+    this.#calls = new ExportCalls(settings.retry, { ...collaborators, health: this.#health });
     const signals = { stopping: this.#stopping.signal, cut: this.#cut.signal };
     this.#signals = signals;
     this.#ledgerExport = new LedgerExport({
       ...collaborators,
       calls: this.#calls,
-      exportLog: this.#exportLog,
+      health: this.#health,
       signals,
     });
     collaborators.ledgerOutbox.onAdded = () => this.#notified.abort();
@@ -82,6 +82,11 @@ export class ExportLoop {
   /** How many records the current batch has, also while its call is repeated. */
   get exportingCount(): number {
     return this.#exportingCount;
+  }
+
+  /** What is wrong with the export. */
+  get health(): Pick<ExportHealth, 'outage' | 'rejection' | 'callMs'> {
+    return this.#health;
   }
 
   /** Tells the loop that a record was queued. Cheap: it is called for every record. */
@@ -104,8 +109,8 @@ export class ExportLoop {
     await waitAtMost(deadlineMs, this.#running, this.#collaborators.clock);
     this.#cut.abort();
     this.#isOver = true;
-    this.#exportLog.end();
-    this.#collaborators.dropLog.end();
+    this.#health.end();
+    this.#collaborators.drops.end();
   }
 
   async #run(): Promise<void> {
@@ -187,18 +192,18 @@ export class ExportLoop {
     decision: Exclude<ExportDecision, { action: 'retry' }>,
     encodedSpans: readonly Uint8Array[],
   ): Promise<void> {
-    const { queue, spoolTransfer, ledger, counters, dropLog } = this.#collaborators;
+    const { queue, spoolTransfer, ledger, counters, drops } = this.#collaborators;
     this.#calls.answered();
     if (decision.action === 'split') {
       counters.add('failedCalls');
       this.#dueCount = Math.max(this.#dueCount, encodedSpans.length);
       const isNews = this.#limit.shrink(sizeOf(encodedSpans));
-      if (isNews) this.#exportLog.tooLarge(decision.reason, this.#limit.bytes);
+      if (isNews) this.#health.tooLarge(decision.reason, this.#limit.bytes);
       return;
     }
     if (decision.action === 'reject') ledger.rejected(encodedSpans);
     queue.remove(encodedSpans.length);
-    dropLog.removed();
+    drops.removed();
     this.#dueCount = Math.max(0, this.#dueCount - encodedSpans.length);
     if (decision.action === 'settle') this.#limit.grow(sizeOf(encodedSpans));
     this.#count(decision, encodedSpans.length);
@@ -210,15 +215,15 @@ export class ExportLoop {
     if (decision.action === 'reject') {
       counters.add('failedCalls');
       counters.add('rejected', batchCount);
-      this.#exportLog.rejected({ ...decision, rejectedCount: batchCount, message: decision.message });
+      this.#health.rejected({ ...decision, rejectedCount: batchCount, message: decision.message });
       return;
     }
     const { exportedCount, rejectedCount, message } = decision;
     counters.add('exported', exportedCount);
     counters.add('rejected', rejectedCount);
-    if (rejectedCount > 0 || message !== undefined) {
-      this.#exportLog.rejected({ reason: 'partial_success', rejectedCount, message });
-    }
+    if (rejectedCount > 0) this.#health.rejected({ reason: 'partial_success', rejectedCount, message });
+    else this.#health.tookAll();
+    if (rejectedCount === 0 && message !== undefined) this.#health.warned(message);
   }
 }
 

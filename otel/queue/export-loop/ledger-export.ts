@@ -1,4 +1,4 @@
-import { decideExport, type ExportLog } from '#otel/export';
+import { decideExport, type ExportHealth } from '#otel/export';
 import type { LedgerOutbox } from '#otel/ledger';
 import type { ExportCounters } from '../export-stats.ts';
 import type { ExportCalls, ExportSignals } from './export-calls.ts';
@@ -8,7 +8,7 @@ export interface LedgerExportCollaborators {
   readonly ledgerOutbox: LedgerOutbox;
   readonly counters: ExportCounters;
   readonly calls: ExportCalls;
-  readonly exportLog: ExportLog;
+  readonly health: ExportHealth;
   readonly signals: ExportSignals;
 }
 
@@ -22,7 +22,7 @@ export class LedgerExport {
 
   /** Sends those that wait, one in each call: a collector that rejects one rejects no other with it. */
   async sendAll(): Promise<void> {
-    const { ledgerOutbox, counters, calls, exportLog, signals } = this.#collaborators;
+    const { ledgerOutbox, counters, calls, health, signals } = this.#collaborators;
     for (let span = ledgerOutbox.first; span !== undefined; span = ledgerOutbox.first) {
       if (signals.cut.aborted) return;
       const outcome = await calls.attempt([span], signals.cut);
@@ -35,9 +35,9 @@ export class LedgerExport {
       calls.answered();
       if (decision.action === 'reject') {
         counters.add('failedCalls');
-        exportLog.ledgerRejected(decision.reason, decision.message);
+        health.ledgerRejected(decision.reason, decision.message);
       } else if (decision.action === 'settle' && decision.rejectedCount > 0) {
-        exportLog.ledgerRejected('partial_success', decision.message);
+        health.ledgerRejected('partial_success', decision.message);
       }
       await ledgerOutbox.settleFirst();
     }

@@ -38,7 +38,8 @@ export function createBoard({ log, events, parts }: BoardSurroundings): Conditio
 function logChange(log: Logger, { kind, condition }: ConditionChange): void {
   const { id, severity, subjectKind, subject, sentence, figures, sinceEpochMs } = condition;
   const since = new Date(sinceEpochMs).toISOString();
-  const fields = { condition: id, [subjectKind]: subject || undefined, since, ...figures };
+  const known = Object.fromEntries(Object.entries(figures).filter(([, value]) => value !== ''));
+  const fields = { condition: id, [subjectKind]: subject || undefined, since, ...known };
   if (kind === 'begins') log[LEVELS[severity]](fields, sentence);
   else log.info(fields, `over: ${sentence}`);
 }

@@ -5,6 +5,7 @@ import type { DataPlane } from '../composition/compose-data-plane.ts';
 import type { Composition } from '../composition/gateway-collaborators.ts';
 import { createCertificateProducer } from './certificate-conditions.ts';
 import { createClientsProducer } from './clients-conditions.ts';
+import { addExportConditions } from './export-conditions.ts';
 import { addMachineConditions } from './machine-conditions.ts';
 import { createModelProducer } from './model-conditions.ts';
 import { createReplicaProducer } from './replica-conditions.ts';
@@ -26,5 +27,6 @@ export function addProducers(composition: Composition, watched: Watched): void {
   board.add(createSourceProducer(() => replicas.sources));
   board.add(createCertificateProducer(certificateWatcher, Date.now));
   board.add(createClientsProducer(clientsWatcher, () => inEffect.config.clientsFile));
+  addExportConditions(composition, watched);
   addMachineConditions(composition, watched);
 }

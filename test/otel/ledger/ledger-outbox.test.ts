@@ -73,6 +73,7 @@ function startWithFiles(...files: readonly (readonly Uint8Array[])[]) {
   const settled: (readonly [file: number, count: number])[] = [];
   let readCount = 0;
   const outbox = new LedgerOutbox({
+    unreadableFiles: 0,
     async next() {
       const file = readCount++;
       const encodedSpans = files[file];

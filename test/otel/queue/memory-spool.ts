@@ -20,6 +20,7 @@ export function createMemoryDisk(): MemoryDisk {
     openSpool() {
       const unread = [...files];
       return {
+        unreadableFiles: 0,
         async next() {
           const file = unread.shift();
           if (file === undefined) return undefined;

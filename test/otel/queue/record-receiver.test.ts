@@ -8,7 +8,7 @@ import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
 import { encodeRecord } from '#testkit/records/generated-records.ts';
 import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
-import { DropLog } from '../../../otel/queue/drop-log.ts';
+import { Drops } from '../../../otel/queue/drops.ts';
 import { ExportCounters } from '../../../otel/queue/export-stats.ts';
 import type { EndedRecord, RecordConsumer } from '../../../otel/queue/record-consumer.ts';
 import { RecordQueue } from '../../../otel/queue/record-queue.ts';
@@ -59,11 +59,11 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_0
   /** What the ledger is told of records: their text, or why there is none in the queue. */
   const ledgerLines: string[] = [];
   let queuedCalls = 0;
-  const dropLog = new DropLog(queue, log);
+  const drops = new Drops(queue, log);
   const receiver = new RecordReceiver({
     ...{ queueState, queue, counters },
     clock: new VirtualClock(),
-    dropLog,
+    drops,
     onRecord({ record, encodedSpan }) {
       observed.push({ record, text: encodedSpan && textOf(encodedSpan) });
     },
@@ -93,7 +93,7 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_0
     for (const records of workerOf(worker).posted.items.splice(0)) receiver.receive(worker, records);
   };
   return {
-    ...{ receiver, queue, counters, log, dropLog, observed, begunByEnded, ledgerLines, deliver, workerOf },
+    ...{ receiver, queue, counters, log, drops, observed, begunByEnded, ledgerLines, deliver, workerOf },
     queuedCalls: () => queuedCalls,
     /** A request begins in a worker and ends at once. */
     record(worker: number, text: string, record = LEAST_RECORD) {
@@ -124,16 +124,14 @@ function sidesOf({ receiver }: ReturnType<typeof createReceiver>) {
 
 describe('a record of the main thread', () => {
   test('is queued, dropped or rejected, of which the ledger and the observers are told', () => {
-    const { receiver, ledgerLines, observed, queuedCalls, log, dropLog } = createReceiver({ capacity: 1 });
+    const { receiver, ledgerLines, observed, queuedCalls, drops } = createReceiver({ capacity: 1 });
     for (const record of [ended('a'), ended('b'), { record: LEAST_RECORD, encodedSpan: null }])
       receiver.consume(record);
     expect(ledgerLines).toEqual(['a', 'dropped', 'unencodable']);
     expect(observed.map(({ text }) => text)).toEqual(['a', 'b', null]);
     expect(queuedCalls()).toBe(1);
     expect(receiver.stats()).toMatchObject({ recorded: 3, queued: 1, dropped: 1, rejected: 1 });
-    expect(log.lines.map(({ message }) => message)).toEqual(['queue full: dropping records']);
-    dropLog.end();
-    expect(log.lines[1]).toMatchObject({ fields: { dropped: 1 }, message: 'dropping records is over' });
+    expect([drops.isGoingOn, drops.count]).toEqual([true, 1]);
   });
 });
 
@@ -259,15 +257,15 @@ describe('a record of a worker', () => {
     expect(queued()).toEqual(['full', 'least']);
   });
 
-  test('is dropped when the records of all workers fill the queue, which is logged once', () => {
-    const { receiver, record, flush, log, observed } = createReceiver({ capacity: 3 });
+  test('is dropped when the records of all workers fill the queue, and each is counted once', () => {
+    const { receiver, record, flush, drops, observed } = createReceiver({ capacity: 3 });
     for (const text of ['a', 'b']) record(0, text);
     for (const text of ['c', 'd', 'e']) record(1, text);
     expect(receiver.stats()).toMatchObject({ recorded: 5, queued: 3, dropped: 2 });
     flush(0);
     flush(1);
     expect(receiver.stats()).toMatchObject({ recorded: 5, queued: 3, dropped: 2 });
-    expect(log.lines.map(({ message }) => message)).toEqual(['queue full: dropping records']);
+    expect(drops.count).toBe(2);
     expect(observed.map(({ text }) => text)).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 

@@ -31,7 +31,7 @@ describe('bounds apply to all workers together', () => {
 
     const { recorded, queued, dropped } = await gateway.stats();
     expect({ recorded, queued, dropped }).toEqual({ recorded: 60, queued: 5, dropped: 55 });
-    await gateway.untilLogged('queue full: dropping records');
+    await gateway.untilLogged('records_dropped');
     expect(await gateway.close()).toEqual({ cutRequests: 0, undeliveredRecords: 0 });
   });
 

@@ -5,7 +5,7 @@ import type { ExportBatch, ExportOutcome } from '#otel/export';
 import { LedgerOutbox, NO_LEDGER } from '#otel/ledger';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { settle, VirtualClock } from '#testkit/otel/virtual-clock.ts';
-import { DropLog } from '../../../../otel/queue/drop-log.ts';
+import { Drops } from '../../../../otel/queue/drops.ts';
 import { ExportLoop } from '../../../../otel/queue/export-loop/export-loop.ts';
 import { SpoolTransfer } from '../../../../otel/queue/export-loop/spool-transfer.ts';
 import { ExportCounters } from '../../../../otel/queue/export-stats.ts';
@@ -15,7 +15,7 @@ const TAKEN: ExportOutcome = { kind: 'taken', rejectedCount: 0 };
 const UNAVAILABLE: ExportOutcome = { kind: 'answered', status: 503 };
 const SETTINGS = { batchSize: 3, intervalMs: 1000, retry: { initialMs: 500, maxMs: 5000 } };
 
-const EMPTY_SPOOL: Spool = { next: async () => undefined, put: async () => 0 };
+const EMPTY_SPOOL: Spool = { unreadableFiles: 0, next: async () => undefined, put: async () => 0 };
 
 /** A loop with a scripted collector, which keeps the batches it gets. Each record is a number. */
 function startLoop({
@@ -38,11 +38,11 @@ function startLoop({
     return answer(encodedSpans, signal);
   };
   const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
-  const dropLog = new DropLog(queue, log);
+  const drops = new Drops(queue, log);
   /** The records that the ledger is told were rejected. */
   const rejected: string[] = [];
   const loop = new ExportLoop(settings, {
-    dropLog,
+    drops,
     queue,
     ledger: {
       ...NO_LEDGER,
@@ -64,7 +64,7 @@ function startLoop({
     log,
     batches,
     loop,
-    dropLog,
+    drops,
     rejected,
     answerWith(next: typeof answer) {
       answer = next;
@@ -198,14 +198,16 @@ describe('a batch that the collector cannot accept', () => {
     expect(clock.sleepsMs).toEqual([30_000]);
   });
 
-  test('logs one warning for an outage, and one line when it is over', async () => {
-    const { clock, offer, answerWith, log } = startLoop();
+  test('is an outage until one is answered', async () => {
+    const { clock, offer, answerWith, loop, counters } = startLoop();
     answerWith(() => UNAVAILABLE);
     offer(3);
     await clock.advance(20_000);
+    const { failedCalls } = counters.values;
+    expect(loop.health.outage).toMatchObject({ reason: 'http_503', failedCalls });
     answerWith(() => TAKEN);
     await clock.advance(20_000);
-    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+    expect(loop.health.outage).toBeNull();
   });
 });
 
@@ -390,26 +392,20 @@ test('a partial success is no failed call, and is never sent again', async () =>
   expect(batches).toHaveLength(1);
 });
 
-test.each([
-  ['rejected records', { rejectedCount: 1 }, { level: 'error', fields: { rejected: 1 } }],
-  [
-    'a warning',
-    { rejectedCount: 0, message: 'old schema' },
-    { level: 'warn', fields: { rejected: 0, collector_message: 'old schema' } },
-  ],
-])(
-  'a batch that was taken with %s leaves a line in the log, and a plain one none',
-  async (_, partly, line) => {
-    const { offer, answerWith, log } = startLoop();
-    offer(3);
-    await settle();
-    expect(log.lines).toEqual([]);
+test('a batch that was taken in part is a rejection, one with a warning a line of the log, and a plain one neither', async () => {
+  const { offer, answerWith, log, loop } = startLoop();
+  const taken = async (partly: { rejectedCount: number; message?: string }) => {
     answerWith(() => ({ kind: 'taken', ...partly }));
     offer(3);
     await settle();
-    expect(log.lines).toMatchObject([{ ...line, fields: { reason: 'partial_success', ...line.fields } }]);
-  },
-);
+    return loop.health.rejection;
+  };
+  expect(await taken({ rejectedCount: 1 })).toMatchObject({ reason: 'partial_success', rejected: 1 });
+  expect(await taken({ rejectedCount: 0 })).toMatchObject({ isGoingOn: false });
+  expect(log.lines).toEqual([]);
+  await taken({ rejectedCount: 0, message: 'old schema' });
+  expect(log.lines).toMatchObject([{ level: 'warn', fields: { collector_message: 'old schema' } }]);
+});
 
 test('after an answer, the first delay is as short as at first', async () => {
   const { clock, offer, answerWith } = startLoop();
@@ -423,30 +419,26 @@ test('after an answer, the first delay is as short as at first', async () => {
   }
 });
 
-test('the log says that dropping is over when the queue is half empty, or ends', async () => {
-  const { offer, dropLog, answerWith, log, clock, loop, queue } = startLoop({ capacity: 6 });
-  const isOver = () => log.lines.some(({ message }) => message === 'dropping records is over');
+test('dropping is over when the queue is half empty, and the end of the export says how many records it cost', async () => {
+  const { offer, drops, answerWith, log, clock, loop, queue } = startLoop({ capacity: 6 });
   answerWith(() => UNAVAILABLE);
   offer(6);
-  dropLog.dropped(1);
+  drops.dropped(1);
   await settle();
+  expect(drops.isGoingOn).toBe(true);
   answerWith(() => TAKEN);
   await clock.advance(250);
-  expect([queue.size, isOver()]).toEqual([0, true]);
-
-  const next = startLoop({ capacity: 6 });
-  next.dropLog.dropped(1);
-  await next.loop.stop(0);
-  expect(next.log.lines.at(-1)?.message).toBe('dropping records is over');
+  expect([queue.size, drops.isGoingOn]).toEqual([0, false]);
   await loop.stop(0);
+  expect(log.lines).toMatchObject([{ fields: { dropped: 1 } }]);
 });
 
 test('an exporter that rejects against its contract loses nothing', async () => {
-  const { clock, offer, answerWith, counters, log } = startLoop();
+  const { clock, offer, answerWith, counters, loop } = startLoop();
   answerWith(() => Promise.reject(new Error('broken')));
   offer(3);
   await settle();
-  expect(log.lines).toMatchObject([{ fields: { reason: 'exporter_error' } }]);
+  expect(loop.health.outage).toMatchObject({ reason: 'exporter_error' });
   answerWith(() => TAKEN);
   await clock.advance(250);
   expect(counters.values).toMatchObject({ exported: 3, failedCalls: 1 });
@@ -523,6 +515,7 @@ describe('stopping', () => {
   test('reads no more records of earlier runs', async () => {
     let reads = 0;
     const spool: Spool = {
+      unreadableFiles: 0,
       async next() {
         reads++;
         return undefined;
@@ -545,8 +538,8 @@ describe('stopping', () => {
   });
 });
 
-test('an outage of a day costs a bounded queue, one timer and one log line', async () => {
-  const { clock, offer, answerWith, counters, queue, log } = startLoop({ capacity: 50 });
+test('an outage of a day costs a bounded queue and one timer', async () => {
+  const { clock, offer, answerWith, counters, queue } = startLoop({ capacity: 50 });
   answerWith(() => UNAVAILABLE);
   for (let minute = 0; minute < 24 * 60; minute += 1) {
     offer(10, 100);
@@ -555,44 +548,22 @@ test('an outage of a day costs a bounded queue, one timer and one log line', asy
   expect(queue).toMatchObject({ size: 50, bytes: 5000 });
   expect(counters.values).toMatchObject({ recorded: 14_400, dropped: 14_350, exported: 0, rejected: 0 });
   expect(clock.sleepsMs).toHaveLength(1);
-  expect(log.lines).toHaveLength(1);
   answerWith(() => TAKEN);
   await clock.advance(5000);
   expect(counters.values).toMatchObject({ exported: 50, dropped: 14_350 });
-  expect(log.lines).toMatchObject([
-    { level: 'warn' },
-    { level: 'info', fields: { failed_calls: expect.any(Number) } },
-  ]);
 });
 
-test('a collector that comes and goes is logged at most every ten seconds', async () => {
-  const { clock, offer, answerWith, log, counters } = startLoop({ random: () => 0.5 });
-  let calls = 0;
-  answerWith(() => {
-    calls += 1;
-    return calls % 2 === 0 ? TAKEN : UNAVAILABLE;
-  });
-  for (let second = 0; second < 60; second += 1) {
-    offer(3);
-    await clock.advance(1000);
-  }
-  expect(counters.values.failedCalls).toBe(60);
-  expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(6);
-});
-
-test('a collector that rejects everything is logged once per minute, and the counts cover each record once', async () => {
+test('a collector that rejects everything is told until it takes a batch, and the end says how many it were', async () => {
   const { clock, offer, answerWith, log, loop } = startLoop();
   answerWith(() => ({ kind: 'answered', status: 401, message: 'no token' }));
   for (let second = 0; second < 90; second += 1) {
     offer(3);
     await clock.advance(1000);
   }
+  expect(log.lines).toEqual([]);
+  expect(loop.health.rejection).toMatchObject({ reason: 'http_401', rejected: 270, message: 'no token' });
   await loop.stop(0);
-  expect(log.lines).toMatchObject([
-    { fields: { reason: 'http_401', rejected: 3, collector_message: 'no token' } },
-    { fields: { reason: 'http_401', rejected: 180 } },
-    { fields: { rejected: 87 } },
-  ]);
+  expect(log.lines).toMatchObject([{ fields: { reason: 'http_401', rejected: 270 } }]);
 });
 
 test('each record ends in exactly one counter, and none is sent after that, whatever the collector does', async () => {

@@ -5,7 +5,7 @@ import type { ExportOutcome } from '#otel/export';
 import { LedgerOutbox, NO_LEDGER } from '#otel/ledger';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { settle, VirtualClock } from '#testkit/otel/virtual-clock.ts';
-import { DropLog } from '../../../../otel/queue/drop-log.ts';
+import { Drops } from '../../../../otel/queue/drops.ts';
 import { ExportLoop } from '../../../../otel/queue/export-loop/export-loop.ts';
 import { SpoolTransfer } from '../../../../otel/queue/export-loop/spool-transfer.ts';
 import { ExportCounters } from '../../../../otel/queue/export-stats.ts';
@@ -39,7 +39,7 @@ function startRun(
       counters,
       clock,
       log: createQuietLog(),
-      dropLog: new DropLog(queue, createQuietLog()),
+      drops: new Drops(queue, createQuietLog()),
       random: () => 0.5,
       exportBatch: async (encodedSpans) => {
         const records = encodedSpans.map((encodedSpan) => Buffer.from(encodedSpan).toString());
@@ -166,6 +166,7 @@ test('a file that is read while the queue is stored stays in the spool, and no r
   const isRead = Promise.withResolvers<void>();
   const isWritten = Promise.withResolvers<void>();
   const spool: Spool = {
+    unreadableFiles: 0,
     async next() {
       await isRead.promise;
       return memory.next();
@@ -253,6 +254,7 @@ describe('files of an earlier run', () => {
     const settled: (readonly [file: number, count: number])[] = [];
     let readCount = 0;
     const spool: Spool = {
+      unreadableFiles: 0,
       async next() {
         const file = readCount++;
         const found = files[file];
