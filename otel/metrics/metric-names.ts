@@ -7,7 +7,7 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to the end of its response. Failures are often fast: look at 2xx without error.type for the latency that clients see.',
+      'Time from the arrival of a request to the end of its response, with attempts that failed before and with waiting. Failures are often fast: look at 2xx without error.type for the latency that clients see.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerRequestDuration: {
@@ -15,7 +15,7 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to the end of its response, by model and replica. Only successes have no error.type.',
+      'Time from the arrival of a request to the end of its response, by model and by the replica of the last attempt. It holds the attempts before, at other replicas too, and waiting. Only successes have no error.type.',
     buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   },
   genAiServerTimeToFirstToken: {
@@ -23,7 +23,7 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to its first token (ttft_ms), of successful streams. It grows first when a replica has too much to do.',
+      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, with attempts that failed before and with waiting. It grows first when a replica has too much to do.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   tenantRequestDuration: {
@@ -31,7 +31,7 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to the end of its response, by tenant. Only successes have no error.type.',
+      'Time from the arrival of a request to the end of its response, with attempts that failed before and with waiting, by tenant. Only successes have no error.type.',
     buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   },
   tenantTimeToFirstToken: {
@@ -39,7 +39,7 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, by tenant.',
+      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, with attempts that failed before and with waiting, by tenant.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerTimePerOutputToken: {
@@ -76,14 +76,14 @@ export const METRICS = {
     instrument: 'counter',
     unit: '{request}',
     description:
-      'Requests without success, by reason, replica and model: the code of the gateway, or the status that the replica answered. Includes clients that disconnected (client_closed).',
+      'Requests without success, by reason, replica and model: the code of the gateway, or the status that the replica answered. Includes clients that disconnected (client_closed). A request that another replica answered in the end is none: gateway.attempts has the failures of replicas.',
   },
   attempts: {
     name: 'gateway.attempts',
     instrument: 'counter',
     unit: '{attempt}',
     description:
-      'Attempts at replicas, including refused connections and retries: the sum of attempts. More than one per request means that replicas fail.',
+      'Attempts at replicas, by replica and outcome, including refused connections and retries: their sum is that of attempts. The errors of a replica are error and not_connected, also where another replica answered in the end.',
   },
   tokensPrompt: {
     name: 'gateway.tokens.prompt',

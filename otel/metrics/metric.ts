@@ -91,11 +91,15 @@ class BucketExemplars {
   }
 }
 
-/** A metric that only grows. */
-export function createCounter(definition: MetricDefinition<'counter'>): Metric<number> {
+/** A metric that only grows. `maxSeries`: another limit, where something else than clients bounds the series. */
+export function createCounter(
+  definition: MetricDefinition<'counter'>,
+  maxSeries: number = MAX_SERIES,
+): Metric<number> {
   return new Metric(
     () => new SumAggregation(),
     (series, interval) => toSumData(definition, series, interval),
+    maxSeries,
   );
 }
 
@@ -106,13 +110,15 @@ export function createHistogram(
   return new Metric(
     () => new HistogramAggregation(definition.buckets),
     (series, interval) => toHistogramData(definition, series, interval),
+    MAX_SERIES,
   );
 }
 
-/** The series of one metric by their attributes. Beyond 2,000 series, new ones share one. */
+/** The series of one metric by their attributes. Beyond its limit, new ones share one. */
 export class Metric<Value> {
   readonly #createAggregation: () => Aggregation<Value>;
   readonly #toData: (series: readonly Series<Value>[], interval: Interval) => MetricData;
+  readonly #maxSeries: number;
   readonly #rows = new Map<
     string,
     { readonly attributes: Attributes; readonly aggregation: Aggregation<Value> }
@@ -121,9 +127,11 @@ export class Metric<Value> {
   constructor(
     createAggregation: () => Aggregation<Value>,
     toData: (series: readonly Series<Value>[], interval: Interval) => MetricData,
+    maxSeries: number,
   ) {
     this.#createAggregation = createAggregation;
     this.#toData = toData;
+    this.#maxSeries = maxSeries;
   }
 
   /**
@@ -153,7 +161,8 @@ export class Metric<Value> {
     const key = JSON.stringify(attributes);
     const row = this.#rows.get(key);
     if (row !== undefined) return row.aggregation;
-    if (attributes !== OVERFLOW && this.#rows.size >= MAX_SERIES - 1) return this.#aggregationOf(OVERFLOW);
+    if (attributes !== OVERFLOW && this.#rows.size >= this.#maxSeries - 1)
+      return this.#aggregationOf(OVERFLOW);
     const aggregation = this.#createAggregation();
     this.#rows.set(key, { attributes, aggregation });
     return aggregation;

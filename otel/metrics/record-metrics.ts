@@ -1,8 +1,15 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { toErrorType } from '#otel/outcome';
+import { toErrorType, toLastAttemptOutcome } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { type Interval, SERIES_PER_PIECE } from './metric-data.ts';
-import { addTo, bindAll, createMetrics, type RequestLabels, type RequestSeries } from './record-series.ts';
+import {
+  addFailedAttempts,
+  addTo,
+  bindAll,
+  createMetrics,
+  type RequestLabels,
+  type RequestSeries,
+} from './record-series.ts';
 
 /** The bounds of the series, and what all requests have in common. */
 export interface RecordMetricsSettings {
@@ -46,11 +53,13 @@ export class RecordMetrics {
       status: record.status,
       errorType,
       failure: errorType ?? toFailure(record),
+      attempt: toLastAttemptOutcome(record),
       replica: record.replica,
       tenant: this.#tenants.toLabel(record.tenant, hasSucceeded),
       model: this.#models.toLabel(record.model, hasSucceeded),
     });
     addTo(series, record);
+    addFailedAttempts(this.#metrics, record);
   }
 
   /** Every metric that has a value, read when the caller asks for it. A metric with many series comes in several pieces. */
@@ -59,9 +68,9 @@ export class RecordMetrics {
   }
 
   #seriesOf(labels: RequestLabels): RequestSeries {
-    const { endpoint, status, errorType, failure, replica, tenant, model } = labels;
+    const { endpoint, status, errorType, failure, attempt, replica, tenant, model } = labels;
     // The model comes last: only a model can contain the separator.
-    const key = `${endpoint}\n${status}\n${errorType}\n${failure}\n${replica}\n${tenant}\n${model}`;
+    const key = `${endpoint}\n${status}\n${errorType}\n${failure}\n${attempt}\n${replica}\n${tenant}\n${model}`;
     const known = this.#seriesByLabels.get(key);
     if (known !== undefined) return known;
     // This empties only the cache. The series stay.

@@ -1,6 +1,14 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
-import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord, SEMCONV } from '#otel/record/registry';
-import { createCounter, createHistogram } from './metric.ts';
+import { ATTEMPT_OUTCOMES, type AttemptOutcome, toFailedAttemptOutcome } from '#otel/outcome';
+import {
+  ATTEMPT,
+  OPERATIONS,
+  providerOf,
+  RECORD_FIELDS,
+  type RequestRecord,
+  SEMCONV,
+} from '#otel/record/registry';
+import { type BoundMetric, createCounter, createHistogram } from './metric.ts';
 import { METRICS } from './metric-names.ts';
 
 /** The source of the attributes of a request's series. */
@@ -11,10 +19,15 @@ export interface RequestLabels {
   readonly errorType: string | undefined;
   /** Undefined for a success: a complete response below 400. */
   readonly failure: string | undefined;
+  /** Of the last attempt; null: it failed, and an earlier one may be the one that was relayed; or there was none. */
+  readonly attempt: AttemptOutcome | null;
   readonly replica: string | undefined;
   readonly tenant: string | undefined;
   readonly model: string | undefined;
 }
+
+/** As many as there are replicas at most, each with all outcomes. */
+const MAX_ATTEMPT_SERIES = 1_024 * ATTEMPT_OUTCOMES.length;
 
 /** The metrics that are sums of records. */
 export function createMetrics() {
@@ -29,7 +42,7 @@ export function createMetrics() {
     gapP95: createHistogram(METRICS.gapP95),
     requests: createCounter(METRICS.requests),
     failures: createCounter(METRICS.failures),
-    attempts: createCounter(METRICS.attempts),
+    attempts: createCounter(METRICS.attempts, MAX_ATTEMPT_SERIES),
     promptTokens: createCounter(METRICS.tokensPrompt),
     cachedTokens: createCounter(METRICS.tokensCached),
     completionTokens: createCounter(METRICS.tokensCompletion),
@@ -41,16 +54,14 @@ export function createMetrics() {
   };
 }
 
+type RecordSums = ReturnType<typeof createMetrics>;
+
 /** The series of one combination of labels. */
 export type RequestSeries = ReturnType<typeof bindAll>;
 
 /** The series of all requests with these labels. */
-export function bindAll(
-  metrics: ReturnType<typeof createMetrics>,
-  labels: RequestLabels,
-  urlScheme: 'http' | 'https',
-) {
-  const { endpoint, status, errorType, failure, replica, tenant, model } = labels;
+export function bindAll(metrics: RecordSums, labels: RequestLabels, urlScheme: 'http' | 'https') {
+  const { endpoint, status, errorType, failure, attempt, replica, tenant, model } = labels;
   const served = withoutUnknown({
     [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
     [SEMCONV.genAiProviderName]: providerOf(endpoint),
@@ -98,7 +109,7 @@ export function bindAll(
     gapP95: metrics.gapP95.bind(served),
     requests: metrics.requests.bind(request),
     failures: metrics.failures.bind(failureReason),
-    attempts: metrics.attempts.bind(withoutUnknown({ [SEMCONV.genAiRequestModel]: model })),
+    lastAttempt: replica === undefined || attempt === null ? null : bindAttempt(metrics, replica, attempt),
     promptTokens: metrics.promptTokens.bind(usage),
     cachedTokens: metrics.cachedTokens.bind(usage),
     completionTokens: metrics.completionTokens.bind(usage),
@@ -110,7 +121,19 @@ export function bindAll(
   };
 }
 
-/** Adds a record to the series of its labels. */
+function bindAttempt({ attempts }: RecordSums, replica: string, outcome: AttemptOutcome): BoundMetric {
+  return attempts.bind({ [RECORD_FIELDS.replica.name]: replica, [ATTEMPT.attemptOutcome]: outcome });
+}
+
+/** Counts the attempts of a record that failed, each at its replica. */
+export function addFailedAttempts(metrics: RecordSums, { failed_attempts }: Readonly<RequestRecord>): void {
+  if (failed_attempts === undefined) return;
+  for (const failed of failed_attempts) {
+    bindAttempt(metrics, failed.replica, toFailedAttemptOutcome(failed)).record(1);
+  }
+}
+
+/** Adds a record to the series of its labels. Its failed attempts are not among them. */
 export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
   const { ttft_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
   const trace = { traceId: record.trace_id, recordedEpochMs: Date.now() };
@@ -120,7 +143,7 @@ export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): v
   series.duration.record(durationSeconds, trace);
   series.tenantDuration.record(durationSeconds, trace);
   if (!series.hasSucceeded) series.failures.record(1);
-  series.attempts.record(record.attempts);
+  series.lastAttempt?.record(1);
   series.gapP50.record(toSeconds(record.gap_p50_ms));
   series.gapP95.record(toSeconds(record.gap_p95_ms));
   series.promptTokens.record(prompt_tokens);

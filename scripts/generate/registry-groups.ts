@@ -14,6 +14,7 @@ export const GROUP = {
   ledgerSpan: 'span.gateway.ledger',
   adminActionSpan: 'span.gateway.admin_action',
   rolloutStepSpan: 'span.gateway.rollout_step',
+  attempt: 'registry.gateway.attempt_metrics',
   discovery: 'registry.gateway.discovery',
   condition: 'registry.gateway.condition',
   failedAttemptEvent: 'event.gateway.attempt_failed',

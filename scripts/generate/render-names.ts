@@ -63,6 +63,10 @@ ${renderConstants(registry, GROUP.adminActionSpan)}} as const;
 export const ROLLOUT_STEP = {
 ${renderConstants(registry, GROUP.rolloutStepSpan)}} as const;
 
+/** The attributes of an attempt in metrics, besides its replica. */
+export const ATTEMPT = {
+${renderConstants(registry, GROUP.attempt)}} as const;
+
 /** The attributes of a source of replicas. */
 export const DISCOVERY = {
 ${renderConstants(registry, GROUP.discovery)}} as const;

@@ -3,6 +3,7 @@ import { createServer, request as sendRequest } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '#testkit/event-log.ts';
+import { answerJson, startFakeReplica } from '#testkit/fake-replica.ts';
 import { findFreePort } from '#testkit/processes/free-port.ts';
 import { addresses, createFakeResolver } from '#testkit/servers/fake-resolver.ts';
 import { closeServer, listen } from '#testkit/servers/local-server.ts';
@@ -83,6 +84,7 @@ async function sendLoad(gateway: StartedGateway): Promise<void> {
         read(gateway.chat({ messages, stream: true }, init)),
         read(gateway.chat({ model: 'nobody' }, init)),
         read(gateway.chat({ model: 'down' }, init)),
+        read(gateway.chat({ model: 'wrong' }, init)),
         disconnect(gateway.chat({ model: 'slow', messages, stream: true }, init)),
       ];
     }),
@@ -117,12 +119,20 @@ describe('a real Prometheus with the shipped configuration', () => {
       tokens: 1000,
       gapMs: 20,
     });
+    await using wrong = await startFakeReplica({ name: 'wrong' });
+    wrong.answer(answerJson({}, { status: 422 }));
     const resolver = createFakeResolver();
     resolver.point('pods.test', addresses('127.0.0.1'));
     await using gateway = await startGateway({
       services: [{ name: 'pods', dns: `http://pods.test:${await findFreePort()}`, models: ['down'] }],
       resolver,
-      replicas: [{ ...a, gpu_count: 2, max_inflight: 100 }, b, { ...slow, models: ['slow'] }, refusing],
+      replicas: [
+        { ...a, gpu_count: 2, max_inflight: 100 },
+        b,
+        { ...slow, models: ['slow'] },
+        { ...wrong, models: ['wrong'] },
+        refusing,
+      ],
       readToken: READ_TOKEN,
       config: { health: { passive: false, active: false, frozen_after: '1h' } },
     });
@@ -134,7 +144,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       await sendLoad(gateway);
       await counter.untilStored();
     }
-    const records = await gateway.waitForRecords(54);
+    const records = await gateway.waitForRecords(63);
     await gateway.admin('/admin/replicas/b/drain', { method: 'POST' });
     await counter.untilStored();
     expect(new Set(counter.statuses)).toEqual(new Set([200]));

@@ -195,6 +195,11 @@ export const ROLLOUT_STEP = {
   peerErrorShare: 'gateway.peer_error_share',
 } as const;
 
+/** The attributes of an attempt in metrics, besides its replica. */
+export const ATTEMPT = {
+  attemptOutcome: 'gateway.attempt_outcome',
+} as const;
+
 /** The attributes of a source of replicas. */
 export const DISCOVERY = {
   discoverySource: 'gateway.discovery.source',

@@ -84,7 +84,7 @@ export const CONDITIONS = {
     means:
       'The gateway tries it last. Clients get it only where every other replica of the model is worse off.',
     remedy:
-      "Sum `gateway_failures_total` of the replica by `error_type`, and read the engine's log. Drain and restart it if it does not recover by itself. docs/routing.md says when the gateway takes it back.",
+      "Sum `gateway_attempts_total` of the replica by `gateway_attempt_outcome`, and read the engine's log. Drain and restart it if it does not recover by itself. docs/routing.md says when the gateway takes it back.",
     place: 'replicas',
   },
   replica_slower: {

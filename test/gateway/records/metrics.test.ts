@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
-import { answerJson, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { answerJson, refusedUrlBeside, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
 import { findFreePort } from '#testkit/processes/free-port.ts';
 import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
@@ -103,6 +103,31 @@ describe('GET /metrics', () => {
       '': total(records, ({ completion_tokens }) => completion_tokens),
     });
     expect(sumBy(samples, 'gateway_export_recorded_total')).toEqual({ '': records.length });
+  });
+
+  test('has the failures of a replica that another one made good, by replica and outcome', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    replicas[0].answer(answerJson({}, { status: 503 }));
+    const gone = { name: 'gone', url: refusedUrlBeside(replicas[0]) };
+    await using gateway = await startGateway({
+      replicas: [...replicas, gone],
+      config: { retry: { statuses: [503] } },
+    });
+    for (let count = 0; count < 6; count++) await (await gateway.chat()).text();
+
+    const records = await gateway.waitForRecords(6);
+    const samples = await read(gateway);
+    const attempts = sumBy(samples, 'gateway_attempts_total', 'gateway_replica');
+    expect(records.every(({ status, replica }) => status === 200 && replica === 'b')).toBe(true);
+    expect(sumBy(samples, 'gateway_attempts_total')).toEqual({ '': total(records, (r) => r.attempts) });
+    expect(sumBy(samples, 'gateway_attempts_total', 'gateway_attempt_outcome')).toEqual({
+      success: attempts['b'],
+      error: attempts['a'],
+      not_connected: attempts['gone'],
+    });
+    expect(attempts['b']).toBe(6);
+    expect(attempts['a']).toBeGreaterThan(0);
+    expect(sumBy(samples, 'gateway_failures_total')).toEqual({});
   });
 
   test('counts what several workers record', async () => {

@@ -95,7 +95,9 @@ describe('records become metrics', () => {
           http: records.length,
           genAi: records.length,
           failures: totalIn(records, (record) => one(!hasSucceeded(record))),
-          attempts: totalIn(records, ({ attempts }) => attempts),
+          attempts: totalIn(records, ({ replica, attempts = 1 }) =>
+            one(replica !== undefined && attempts > 0),
+          ),
           prompt: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
           cached: totalIn(records, ({ cached_tokens }) => cached_tokens),
           tenants: totalIn(records, ({ prompt_tokens }) => prompt_tokens),
@@ -186,6 +188,55 @@ describe('records become metrics', () => {
     expect(exemplarsOf('gateway.tenant.request.duration')).toEqual(durations);
     expect(exemplarsOf('gen_ai.server.time_to_first_token')).toEqual([[trace('c'), 0.5]]);
     expect(exemplarsOf('gateway.gap.p50')).toEqual([]);
+  });
+
+  test('with each attempt at its replica by what became of it, whoever answered in the end', () => {
+    const failed = (replica: string, failure: string, status: number | null = null) => ({
+      ...{ replica, failure, status },
+      ...{ duration_ms: 5, after_ms: 5 },
+    });
+    const failed_attempts = [
+      failed('vllm-b', 'status_retried', 503),
+      failed('vllm-c', 'not_connected'),
+      failed('vllm-a', 'reset_on_reuse'),
+    ];
+    const hidden: RequestRecord = { ...STREAM, attempts: 4, failed_attempts };
+    // The client got the answer of the attempt that failed, because no other replica took the request.
+    const refused = { ...STREAM, status: 503, attempts: 1, failed_attempts: failed_attempts.slice(0, 1) };
+    const metrics = collect([hidden, hidden, STREAM, { ...refused, replica: 'vllm-b' }]);
+    expect(
+      pointsOf(metrics, 'gateway.attempts').map(({ attributes, value }) => [
+        attributes['gateway.replica'],
+        attributes['gateway.attempt_outcome'],
+        value,
+      ]),
+    ).toEqual([
+      ['vllm-a', 'success', 3],
+      ['vllm-b', 'error', 3],
+      ['vllm-c', 'not_connected', 2],
+      ['vllm-a', 'repeated', 2],
+    ]);
+    expect(totalOf(metrics, 'gateway.failures', { 'gateway.replica': 'vllm-b' })).toBe(1);
+  });
+
+  test('with the attempts of 1,024 replicas, whatever their outcomes, without a series for the rest', () => {
+    const failures = [
+      ['not_connected'],
+      ['loading'],
+      ['status_retried', 503],
+      ['status_retried', 429],
+    ] as const;
+    const records = Array.from({ length: 1_024 }, (_, index): RequestRecord => {
+      const replica = `r${index}`;
+      const failed_attempts = failures.map(([failure, status = null]) => ({
+        ...{ replica, failure, status },
+        ...{ duration_ms: 1, after_ms: 1 },
+      }));
+      return { ...STREAM, replica, attempts: 5, failed_attempts };
+    });
+    const points = pointsOf(collect(records), 'gateway.attempts');
+    expect(points).toHaveLength(5 * 1_024);
+    expect(points.every(({ attributes }) => 'gateway.replica' in attributes)).toBe(true);
   });
 
   test('with times in seconds, and a value that is an upper bound in its bucket', () => {
