@@ -146,7 +146,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const secrets = { hashSalt, tokens: toTokens(options), collectorHeaders };
   const gateway = createGateway(config, {
     configSource: {
-      ...{ config, read: async () => readConfig() },
+      ...{ config, path: 'gateway.yaml', read: async () => readConfig() },
       readSecrets: async () => ({ ...secrets, ...(await options.readSecrets?.()) }),
     },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),

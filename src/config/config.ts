@@ -9,6 +9,7 @@
 
 export { parseClientsFile } from './clients-file.ts';
 export { ConfigError } from './config-error.ts';
+export { ConfigFiles } from './config-files.ts';
 export { createClientEntry, type LoadedConfig, loadConfig, parseConfig, printConfig } from './load.ts';
 export { planReload } from './reload-plan.ts';
 export type { Config, SecuredReplica } from './schema.ts';

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { toFileProblem, UnusableSettingError } from '#base';
 import type { Environment } from '#config/secrets';
 import { ConfigError, type ConfigProblem } from './config-error.ts';
+import { type ConfigFile, toDigest } from './config-files.ts';
 import { apiClient } from './schema/clients.ts';
 import { mapValues } from './schema/keys.ts';
 import { type Config, configSchema, factsAt } from './schema.ts';
@@ -27,6 +28,8 @@ export interface LoadedConfig {
   readonly config: Config;
   /** The key paths of the values that contain the content of another file. */
   readonly fromFiles: ReadonlySet<string>;
+  /** The file itself, and those that it refers to. */
+  readonly files: readonly ConfigFile[];
 }
 
 /**
@@ -40,8 +43,17 @@ export async function loadConfig(path: string, env: Environment): Promise<Loaded
       error,
     );
   });
-  const files = await readReferencedFiles(text, dirname(resolve(path)));
-  return parseLoaded(text, { path, env, files });
+  const directory = dirname(resolve(path));
+  const references = await readReferencedFiles(text, directory);
+  const referenced = [...references].map(([name, content]) => ({
+    path: resolve(directory, name),
+    kind: 'reference' as const,
+    digest: typeof content === 'string' ? toDigest(content) : null,
+  }));
+  return {
+    ...parseLoaded(text, { path, env, files: references }),
+    files: [{ path: resolve(path), kind: 'configuration', digest: toDigest(text) }, ...referenced],
+  };
 }
 
 /** Parses YAML to the configuration in effect, with all defaults. Throws a ConfigError with all its problems. */
@@ -49,7 +61,10 @@ export function parseConfig(text: string, origin: ConfigOrigin): Config {
   return parseLoaded(text, origin).config;
 }
 
-function parseLoaded(text: string, { path, env, files = new Map() }: ConfigOrigin): LoadedConfig {
+function parseLoaded(
+  text: string,
+  { path, env, files = new Map() }: ConfigOrigin,
+): Omit<LoadedConfig, 'files'> {
   const source = readYaml(text, { env, files });
   if (source.data === undefined) throw new ConfigError(path, source.problems);
   const result = validate(source.data ?? {});

@@ -27,6 +27,7 @@ import { GatewayEvents } from './composition/gateway-events.ts';
 import { listenOn } from './composition/listen-on.ts';
 import { orTelemetryError } from './composition/or-telemetry-error.ts';
 import { addProducers } from './conditions/add-producers.ts';
+import { addConfigConditions } from './conditions/config-conditions.ts';
 import type { Parts } from './parts.ts';
 import { createReload } from './reload-config.ts';
 import type { Serving } from './serving/serving.ts';
@@ -118,7 +119,10 @@ export async function composeGateway(
   });
   const { serving, telemetry } = dataPlane;
   const fleet = await composeFleet(composition, { replicas, limitRows });
-  const reload = createReload(collaborators.configSource, {
+  const { configSource } = collaborators;
+  const configConditions = configSource === undefined ? null : addConfigConditions(board, configSource);
+  if (configConditions !== null) parts.add('watches', configConditions.watch);
+  const reload = createReload(configSource, {
     inTurn,
     secrets,
     log,
@@ -127,6 +131,7 @@ export async function composeGateway(
       return changes;
     },
     onAction: (action) => events.emit('action', action),
+    onOutcome: (outcome) => configConditions?.onOutcome(outcome),
   });
   const admin = composeAdmin(composition, {
     replicas,

@@ -11,6 +11,12 @@ export interface ConfigSource {
   readonly config: Config;
   /** Rejects with a ConfigError, or with a StartError when the file cannot be read. */
   readonly read: () => Promise<Config>;
+  /** Its path, as the operator gave it. */
+  readonly path: string;
+  /** The configuration that was read last is in effect. Unset: nobody needs to know. */
+  readonly adopted?: (() => void) | undefined;
+  /** The paths of its files that differ from what is in effect. Unset: nobody knows. */
+  readonly findChanged?: (() => Promise<readonly string[]>) | undefined;
   /** Reads the secrets of the environment again. Rejects with a SecretError. Unset: a reload keeps them. */
   readonly readSecrets?: (() => Promise<EnvironmentSecrets>) | undefined;
 }
@@ -24,6 +30,8 @@ export interface ReloadCollaborators {
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
   readonly apply: (config: Config, secrets: EnvironmentSecrets) => Promise<ReplicaChanges>;
   readonly onAction: (action: AdminAction) => void;
+  /** Called with what came of each reload. */
+  readonly onOutcome: (outcome: ReloadOutcome) => void;
   readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 }
 
@@ -34,7 +42,7 @@ export interface ReloadCollaborators {
  */
 export function createReload(
   source: ConfigSource | undefined,
-  { inTurn, secrets, apply, onAction, log }: ReloadCollaborators,
+  { inTurn, secrets, apply, onAction, onOutcome, log }: ReloadCollaborators,
 ): (tokenName: string | null) => Promise<ReloadOutcome> {
   let inEffect = source?.config;
   let secretsInEffect = secrets;
@@ -52,6 +60,7 @@ export function createReload(
         'configuration reloaded',
       );
     }
+    onOutcome(outcome);
     onAction({ action: 'reload', done: toCounts(outcome), tokenName, startEpochMs });
     return outcome;
   }
@@ -73,6 +82,7 @@ export function createReload(
       const replicas = await apply(plan.config, nextSecrets);
       const found = findChangedSecrets(secretsInEffect, given.value);
       inEffect = plan.config;
+      source.adopted?.();
       secretsInEffect = nextSecrets;
       return {
         kind: 'reloaded',

@@ -23,13 +23,19 @@ function create(levels: readonly string[], apply: ReloadCollaborators['apply']) 
   const actions: AdminAction[] = [];
   const lines: string[] = [];
   const left = levels.values();
-  const source: ConfigSource = { config: parse('info'), read: async () => parse(String(left.next().value)) };
+  const path = '/etc/spangate/gateway.yaml';
+  const source: ConfigSource = {
+    config: parse('info'),
+    path,
+    read: async () => parse(String(left.next().value)),
+  };
   const write = (_fields: object, message: string) => lines.push(message);
   const reload = createReload(source, {
     inTurn: createInTurn(),
     secrets: NO_SECRETS,
     apply,
     onAction: (action) => actions.push(action),
+    onOutcome: () => undefined,
     log: { info: write, warn: write, error: write },
   });
   return { reload, actions, lines };
@@ -92,6 +98,7 @@ test('a reload without a file is refused', async () => {
     secrets: NO_SECRETS,
     apply: async () => NOTHING,
     onAction: quiet,
+    onOutcome: quiet,
     log: { info: quiet, warn: quiet, error: quiet },
   });
   expect(await reload(null)).toMatchObject({ kind: 'refused' });

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { resolve } from 'node:path';
 import { readVersion } from '#base/embedded';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, readConfigFile, requireConfigPath } from '#cli/command';
@@ -24,8 +25,8 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
   const path = requireConfigPath(values.config, env);
   const { secrets, warnings } = await readEnvironmentSecrets(env);
   const { tokens } = secrets;
-  const read = async () => (await readConfigFile(path, env)).config;
-  const config = await read();
+  let loaded = await readConfigFile(path, env);
+  const { config } = loaded;
   const log = createLogger(config.log, stdout, env);
   // A SIGHUP during the start reloads as soon as the gateway serves.
   const started = Promise.withResolvers<Gateway>();
@@ -36,6 +37,13 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
 
   const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
   const { createGateway } = await import('#gateway'); // a wrong configuration is reported without loading it
+  const { ConfigFiles } = await import('#config');
+  const files = new ConfigFiles();
+  files.adopt(loaded.files);
+  const read = async () => {
+    loaded = await readConfigFile(path, env);
+    return loaded.config;
+  };
   const readSecrets = async () => {
     const given = await readEnvironmentSecrets(env);
     for (const warning of given.warnings) log.warn(warning);
@@ -45,7 +53,11 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     secrets,
     log,
     pid,
-    configSource: { config, read, readSecrets },
+    configSource: {
+      ...{ config, path: resolve(path), read, readSecrets },
+      adopted: () => files.adopt(loaded.files),
+      findChanged: () => files.findChanged(),
+    },
   });
   signals.onCrash(() => gateway.abandon());
   const serving = await gateway.start();

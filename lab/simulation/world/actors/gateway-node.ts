@@ -127,7 +127,10 @@ export class GatewayNode {
       },
       log: this.#createLog(thread) as never,
       pid: this.index + 1,
-      configSource: { config, read: async () => createConfigOf(this.#plan, this.index, this.firstByteMs) },
+      configSource: {
+        ...{ config, path: 'gateway.yaml' },
+        read: async () => createConfigOf(this.#plan, this.index, this.firstByteMs),
+      },
     });
     this.#gateway = gateway;
     await gateway.start();
