@@ -20,5 +20,5 @@ export {
   useAdminTls,
 } from './listener/admin-listener.ts';
 export { ObservationRing } from './observations/observation-ring.ts';
-export { toObservation } from './observations/to-observation.ts';
+export { type OutcomeReading, toObservations } from './observations/to-observations.ts';
 export { roundTo3 } from './shown-record.ts';

@@ -53,7 +53,7 @@ function toText(figures: Figures, dimension: Dimension): string {
     case 'cached':
       return `${percent(-(differenceOf(figures, 'cached') ?? 0))} less of the prompt from the cache`;
     case 'errors':
-      return `${percent(shareOf(figures.own) ?? 0)} of requests fail (peers ${percent(shareOf(figures.peers) ?? 0)})`;
+      return `${percent(shareOf(figures.own) ?? 0)} of attempts fail (peers ${percent(shareOf(figures.peers) ?? 0)})`;
     case 'finish_reasons':
       return `other finish reasons: ${toFinishText(figures)}`;
   }

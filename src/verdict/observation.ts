@@ -1,11 +1,12 @@
-/** What became of a request, as far as the replica is concerned. */
+/** What became of an attempt, as far as the replica is concerned. */
 type Outcome = 'ok' | 'error' | 'unclear';
 
-/** The facts of one request that a comparison uses. Null: unknown. No text, and nothing about who sent it. */
+/** The facts of one attempt at a replica that a comparison uses. Null: unknown. No text, and nothing about who sent it. */
 export interface Observation {
   readonly replica: string;
   readonly model: string | null;
   readonly endpoint: string;
+  /** Whether the answer was a stream: false where the replica failed before it. */
   readonly stream: boolean;
   /** Tokens of the prompt, or a quarter of its characters where the engine counts none. */
   readonly promptTokens: number | null;
@@ -14,6 +15,7 @@ export interface Observation {
   readonly completionTokens: number | null;
   /** The limit of the completion that the client has set. */
   readonly maxTokens: number | null;
+  /** This and `e2eMs` without what went before the attempt. */
   readonly ttftMs: number | null;
   /** The median gap between events with output. */
   readonly gapMs: number | null;

@@ -37,9 +37,12 @@ function measuredValueOf(measure: Measure, observation: Observation): number | n
   }
 }
 
-/** The group of requests whose errors and finish reasons are comparable: a limit decides how a completion ends. */
-export function kindOf({ model, endpoint, stream, maxTokens }: Observation): string {
-  return `${model}\n${endpoint}\n${stream}\n${toStep(maxTokens)}`;
+/**
+ * The group of requests whose errors and finish reasons are comparable: a limit decides how a completion ends. Not by
+ * `stream`: what fails before its answer is no stream yet, and would be in no group with the streams of the peers.
+ */
+export function kindOf({ model, endpoint, maxTokens }: Observation): string {
+  return `${model}\n${endpoint}\n${toStep(maxTokens)}`;
 }
 
 /**

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
-import { answerJson, type FakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
+import {
+  answerJson,
+  answerStream,
+  chatChunk,
+  DONE,
+  type FakeReplica,
+  startFakeReplicas,
+} from '#testkit/fake-replica.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { turnsOf } from '#testkit/turns.ts';
 
@@ -16,16 +23,16 @@ const peers = { cool_down: '300ms', ramp: '300ms' };
 const answerWith = (replica: FakeReplica, status: number) => replica.answer(answerJson({}, { status }));
 
 /** Sends a request, and waits for its record. */
-async function ask(gateway: StartedGateway): Promise<void> {
+async function ask(gateway: StartedGateway, members = {}): Promise<void> {
   const before = gateway.records.length;
-  await (await gateway.chat({}, { headers: { Connection: 'close' } })).arrayBuffer();
+  await (await gateway.chat(members, { headers: { Connection: 'close' } })).arrayBuffer();
   await gateway.waitForRecords(before + 1);
 }
 
 /** Sends requests until the health of `a` is this. */
-async function until(gateway: StartedGateway, health: string | null): Promise<void> {
+async function until(gateway: StartedGateway, health: string | null, members = {}): Promise<void> {
   while ((await gateway.replicas())[0]?.health !== health)
-    for (let count = 0; count < 10; count++) await ask(gateway);
+    for (let count = 0; count < 10; count++) await ask(gateway, members);
 }
 
 const linesOf = (gateway: StartedGateway) =>
@@ -71,7 +78,7 @@ test.each([1, 2])(
     expect(spansOf().map(({ name }) => name)).toEqual(['replica_failing', 'replica_probation', 'replica_ok']);
     expect(spansOf()[0]?.attributes).toMatchObject({
       ...{ 'gateway.replica': 'a', 'gateway.judge': 'errors', 'gateway.verdict': 'failing' },
-      'gateway.reason': expect.stringMatching(/^100 % of requests fail \(peers 0 %\) \(\d+ requests\)$/),
+      'gateway.reason': expect.stringMatching(/^100 % of attempts fail \(peers 0 %\) \(\d+ requests\)$/),
     });
 
     gateway.writeConfig({ config: gatewayKeys });
@@ -95,6 +102,19 @@ describe('health.peers', () => {
     await until(gateway, 'failing');
     expect(gateway.records.every(({ status }) => status === 200)).toBe(true);
     expect(await turnsOf(gateway, 3)).toEqual(['b', 'b', 'b']);
+  });
+
+  test('finds a replica that fails streams before they begin', { timeout: 120_000 }, async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas;
+    answerWith(a, 500);
+    b.answer(answerStream([chatChunk('Hi') + chatChunk('', 'stop') + DONE]));
+    await using gateway = await startGateway({
+      replicas,
+      config: { health: { peers: { ...peers, cool_down: '1h' } } },
+    });
+    await until(gateway, 'failing', { stream: true });
+    expect((await gateway.replicas())[0]?.health_reasons).toEqual(['errors']);
   });
 
   test('never takes the last replica, and a drained one stays drained', { timeout: 120_000 }, async () => {

@@ -269,7 +269,7 @@ describe('the verdict', () => {
     const rollout = begin(['a', 'b', '--ramp', '0s', '--exec', 'true']);
     const { exitCode, stdout } = await underLoad(gateway, rollout);
     expect(stdout).toMatch(
-      /a: is worse than its peers: 100 % of requests fail \(peers 0 %\) .*It is drained again/,
+      /a: is worse than its peers: 100 % of attempts fail \(peers 0 %\) .*It is drained again/,
     );
     expect(exitCode).toBe(3);
     const [held] = await gateway.replicas();
@@ -285,7 +285,7 @@ describe('the verdict', () => {
     replicas.get('a')?.answer(answerError(500));
     const rollout = begin(['a', '--ramp', '0s', '--verdict', 'warn', '--exec', 'true']);
     const { exitCode, stdout } = await underLoad(gateway, rollout);
-    expect(stdout).toContain('a: is worse than its peers: 100 % of requests fail');
+    expect(stdout).toContain('a: is worse than its peers: 100 % of attempts fail');
     expect(exitCode).toBe(0);
     expect(await drainedNames(gateway)).toEqual([]);
   });

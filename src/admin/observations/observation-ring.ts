@@ -1,14 +1,29 @@
 import type { RequestRecord } from '#otel/record/registry';
 import type { Observation } from '#verdict';
-import { toObservation } from './to-observation.ts';
+import { type OutcomeReading, toObservations } from './to-observations.ts';
 
-/** Requests that are kept: at 1,000 per second those of a minute. Each takes about 200 bytes. */
+/**
+ * A 4xx status of a replica counts as an error: a replica that refuses what its peers take is wrong, and what all of
+ * them refuse is no difference. So does a connection that it refuses: it was ready when its comparison began.
+ */
+const READING: OutcomeReading = {
+  success: 'ok',
+  error: 'error',
+  not_connected: 'error',
+  loading: null,
+  client_error: 'error',
+  canceled: 'unclear',
+  repeated: null,
+  other: 'unclear',
+};
+
+/** Attempts that are kept: at 1,000 per second those of a minute. Each takes about 200 bytes. */
 const CAPACITY = 65_536;
 
 /** How long after a call the gateway goes on, for the next one. */
 const KEPT_AFTER_CALL_MS = 60_000;
 
-/** The most requests in one answer. */
+/** The most attempts in one answer. */
 const MAX_ANSWER = 10_000;
 
 /** What a call gets. */
@@ -21,8 +36,8 @@ export interface ObservationPage {
 }
 
 /**
- * The facts of the latest requests, for comparisons of replicas. It keeps nothing until somebody asks, and stops a minute
- * after the last call. The requests are numbered from 1 in the order in which they ended.
+ * The facts of the latest attempts, for comparisons of replicas. It keeps nothing until somebody asks, and stops a minute
+ * after the last call. The attempts are numbered from 1 in the order in which their requests ended.
  */
 export class ObservationRing {
   readonly #nowMs: () => number;
@@ -43,9 +58,7 @@ export class ObservationRing {
       this.#dropOldest(this.#kept.length);
       return;
     }
-    const observation = toObservation(record);
-    if (observation === null) return;
-    this.#kept.push(observation);
+    for (const observation of toObservations(record, READING)) this.#kept.push(observation);
     // Now and then, because it moves all others.
     if (this.#kept.length >= 2 * CAPACITY) this.#dropOldest(this.#kept.length - CAPACITY);
   }

@@ -68,6 +68,28 @@ test.each<[string, Partial<RequestRecord>, string]>([
   expect(ring.after(0).observations).toMatchObject([{ outcome }]);
 });
 
+test('the failed attempts of a request are those of their replicas, whoever answered', () => {
+  const { ring } = createRing();
+  ring.after(0);
+  const failed = (replica: string, failure: string, status: number | null = null) => ({
+    ...{ replica, failure, status },
+    ...{ duration_ms: 20, after_ms: 20 },
+  });
+  const failed_attempts = [
+    failed('b', 'status_retried', 503),
+    failed('c', 'not_connected'),
+    failed('d', 'loading', 503),
+  ];
+  ring.add(recordOf('a', { e2e_ms: 100, attempts: 4, failed_attempts }));
+  const { observations, last } = ring.after(0);
+  expect(observations).toMatchObject([
+    { replica: 'b', outcome: 'error', e2eMs: 20 },
+    { replica: 'c', outcome: 'error', e2eMs: 20 },
+    { replica: 'a', outcome: 'ok', e2eMs: 40 },
+  ]);
+  expect(last).toBe(3);
+});
+
 test('tokens are estimated from characters where the engine counts none', () => {
   const { ring } = createRing();
   ring.after(0);

@@ -20,10 +20,10 @@ interface FailedAttempt {
   readonly replica: string;
   readonly durationMs: number;
   readonly status?: number;
+  readonly failure?: string;
 }
 
-function toFailedAttempt({ replica, durationMs, status }: FailedAttempt) {
-  const failure = 'upstream_failed';
+function toFailedAttempt({ replica, durationMs, status, failure = 'status_retried' }: FailedAttempt) {
   return { replica, failure, status: status ?? null, duration_ms: durationMs, after_ms: durationMs };
 }
 
@@ -61,26 +61,40 @@ describe('a request shows of its replica', () => {
   test('its own time only, without that of the attempts before at other replicas', () => {
     const record = { stream: true, ttft_ms: 500, e2e_ms: 900, queue_ms: 20, attempts: 3 };
     const failed = [
-      { replica: 'b', durationMs: 300 },
-      { replica: 'c', durationMs: 50 },
+      { replica: 'b', durationMs: 300, failure: 'not_connected' },
+      { replica: 'c', durationMs: 50, failure: 'loading' },
     ];
     expect(observe(record, failed)).toMatchObject([{ replica: 'a', ttftMs: 130, e2eMs: 530 }]);
   });
 
   test('no time below zero, where clocks differ by less than the time of an attempt', () => {
     const record = { stream: true, ttft_ms: 50, e2e_ms: 60, attempts: 2 };
-    expect(observe(record, [{ replica: 'b', durationMs: 70 }])).toMatchObject([{ ttftMs: 0, e2eMs: 0 }]);
+    expect(observe(record, [{ replica: 'b', durationMs: 70, failure: 'not_connected' }])).toMatchObject([
+      { ttftMs: 0, e2eMs: 0 },
+    ]);
   });
 });
 
-test('a failed attempt is an error of its replica if that answered with a status from 500', () => {
+const outcomesOf = (observations: readonly Observation[]) =>
+  observations.map(({ replica, outcome }) => `${replica} ${outcome}`);
+
+test('a failed attempt is an error of its replica if that answered with a status from 500, or did not answer in time', () => {
   const failed = [
     { replica: 'b', durationMs: 5, status: 503 },
     { replica: 'c', durationMs: 5, status: 429 },
-    { replica: 'd', durationMs: 5 },
+    { replica: 'd', durationMs: 5, failure: 'not_connected' },
+    { replica: 'e', durationMs: 5, failure: 'reset_on_reuse' },
   ];
-  expect(observe({ attempts: 4 }, failed).map(({ replica, outcome }) => [replica, outcome])).toEqual([
-    ['b', 'error'],
-    ['a', 'ok'],
-  ]);
+  expect(outcomesOf(observe({ attempts: 5 }, failed))).toEqual(['b error', 'c unclear', 'a ok']);
+  const silent = [{ replica: 'a', durationMs: 5, failure: 'upstream_timeout' }];
+  const record = { attempts: 1, status: 504, error_type: 'upstream_timeout' };
+  expect(outcomesOf(observe(record, silent))).toEqual(['a error']);
+});
+
+test('an answer that the client got because no other replica took the request counts once', () => {
+  const failed = [
+    { replica: 'b', durationMs: 5, status: 503 },
+    { replica: 'a', durationMs: 5, status: 503 },
+  ];
+  expect(outcomesOf(observe({ attempts: 2, status: 503 }, failed))).toEqual(['b error', 'a error']);
 });

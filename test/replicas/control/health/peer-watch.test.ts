@@ -129,7 +129,7 @@ describe('a replica that is worse than its peers', () => {
     faults.set('r2', { errorShare: 0.05 });
     for (let second = 0; second < 60 && decisions.length === 0; second++) pass(1);
     expect(decisions).toMatchObject([{ replica: 'r2', judge: 'errors', verdict: 'failing' }]);
-    expect(decisions[0]?.reason).toMatch(/% of requests fail \(peers/);
+    expect(decisions[0]?.reason).toMatch(/% of attempts fail \(peers/);
     expect(healthOf('r2')).toMatchObject({ state: 'failing', failingBy: ['errors'] });
     expect(pass(5).r2).toBeUndefined();
   });
