@@ -148,7 +148,7 @@ export async function composeGateway(
     epochMs: Date.now,
     read: () => readCertificates(inEffect.config),
     async useForListeners(next) {
-      if (next.listen !== null) await serving.useTls(next.listen);
+      if (next.listen !== null) await serving.all.useTls(next.listen);
       if (next.admin !== null) useAdminTls(admin.server, next.admin);
     },
     async useForReplicas(next) {
@@ -163,7 +163,9 @@ export async function composeGateway(
     inTurn,
     log,
     sources: () => inEffect.config,
-    use: (next) => serving.useClients(withRows(next)),
+    async use(next) {
+      await serving.all.useClients(withRows(next));
+    },
   });
   inEffect.onChange(async (next) => {
     const nextClients = await readClients(next);
@@ -171,7 +173,7 @@ export async function composeGateway(
   });
   parts.add('watches', clientsWatcher);
   parts.add('watches', {
-    start: () => jwksSource.start((keys) => serving.useJwtKeys(keys)),
+    start: () => jwksSource.start(async (keys) => void (await serving.all.useJwtKeys(keys))),
     stop: () => jwksSource.stop(),
   });
   composeResponseExchange(composition);

@@ -75,7 +75,7 @@ export function composeAdmin(
       rampMs: () => inEffect.config.rollout.rampMs,
       metricsText: (format) => metrics.toExposition(format),
       stats: () => telemetry.stats(),
-      settleRecords: () => serving.settleRecords(),
+      settleRecords: async () => void (await serving.all.settleRecords()),
       dashboard: {
         figures: () => figures.figures(),
         gateway: () => ({ ...identity, configLoadedAt: inEffect.loadedAt }),

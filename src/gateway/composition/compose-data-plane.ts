@@ -8,11 +8,10 @@ import { toShownName } from '#otel/base';
 import type { CollectorHeaders } from '#otel/collector';
 import { type Metrics, type ModelState, type ReplicaState, startMetrics } from '#otel/metrics';
 import { RecentRecords } from '#otel/queue';
-import { type BackgroundResponse, createViaName, loadSalt } from '#proxy';
+import { createViaName, loadSalt } from '#proxy';
 import type { RegisteredReplica, ReplicaControl } from '#replicas/control';
-import type { HealthDecision } from '#replicas/terms';
 import { readLimit } from '#wire';
-import type { JwtAuthority } from '../serving/client-access.ts';
+import type { ControlCalls } from '../serving/calls.ts';
 import { createServing, type Serving, type ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { WorkerGroup } from '../serving/workers/worker-group.ts';
@@ -41,7 +40,7 @@ interface DataPlaneSurroundings {
   readonly clients: ServingSettings['clients'];
   /** The keys that verify tokens; null: tokens are not accepted. */
   readonly jwtKeys: JwtKeys | null;
-  readonly authority: JwtAuthority;
+  readonly authority: Pick<ControlCalls, 'refreshKeys' | 'limitRowOf'>;
   readonly limitRows: LimitRows;
   readonly collectorHeaders: CollectorHeaders;
 }
@@ -91,20 +90,20 @@ export async function composeDataPlane(
     memory,
     tls: certificates.listen,
   };
-  const servingCollaborators = {
-    authority,
-    log,
-    onHealth: (decision: HealthDecision) => replicas.noteHealth(decision),
-    onBackground: (response: BackgroundResponse) => background.follow(response),
+  const control: ControlCalls = {
+    ...authority,
+    onHealth: (decision) => replicas.noteHealth(decision),
+    onBackground: (response) => background.follow(response),
   };
   const workerEnds = { ended: 0, hung: 0 };
   const serving =
     workerCount === 1
-      ? createServing({ ...settings, worker: 0 }, { ...servingCollaborators, consumer: telemetry.consumer })
+      ? createServing({ ...settings, worker: 0 }, { control, log, consumer: telemetry.consumer })
       : new WorkerGroup(
           { ...settings, workerCount },
           {
-            ...servingCollaborators,
+            control,
+            log,
             telemetry,
             onThreadEnd: (worker) => background.workerEnded(worker),
             onWorkerEnd: (end) => {
@@ -115,7 +114,7 @@ export async function composeDataPlane(
           },
         );
   parts.add('workers', { stop: () => serving.close() });
-  inEffect.onValues((next) => serving.configure(next));
+  inEffect.onValues((next) => serving.all.configure(next));
 
   const metrics = await orTelemetryError('metrics', () =>
     startMetrics(toMetricsSettings(config), {
@@ -168,10 +167,10 @@ export async function composeDataPlane(
   const observePeers = guarded(createPeerObserver(replicas), log);
   replicas.connect({
     async apply(snapshot) {
-      await serving.apply(snapshot);
+      await serving.all.apply(snapshot);
       knownModels.take(snapshot);
     },
-    confirm: () => serving.confirm(),
+    confirm: async () => (await serving.all.confirm()).silent,
     comparePeers: (isOn) => void events[isOn ? 'on' : 'off']('record', observePeers),
     recordAction: (action) => events.emit('action', action),
   });

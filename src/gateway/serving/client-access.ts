@@ -4,17 +4,10 @@ import { limitsOf, ROW_KNOWN_MS, type TenantKind, TenantLimits } from '#access/l
 import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
 import { type ApiClient, type ApiClientEntry, ApiClients } from '#proxy';
-
-/** What a data plane asks the control plane about tokens and tenants. No call rejects. */
-export interface JwtAuthority {
-  /** Has the keys read again, unless that was done lately; they arrive by `useJwtKeys` before this resolves. */
-  refreshKeys(): Promise<void>;
-  /** The row in shared memory where the use of a tenant is counted; null: there is none at the moment. */
-  limitRowOf(kind: TenantKind, tenant: string): Promise<number | null>;
-}
+import type { ControlCalls } from './calls.ts';
 
 export interface ClientAccessCollaborators {
-  readonly authority: JwtAuthority;
+  readonly control: Pick<ControlCalls, 'refreshKeys' | 'limitRowOf'>;
   readonly log: { info(fields: object, message: string): void };
 }
 
@@ -40,7 +33,7 @@ export class ClientAccess {
   ) {
     this.#collaborators = collaborators;
     this.#onRefused = createRefusalLog(collaborators.log);
-    this.#tenantLimits = new TenantLimits((tenant) => collaborators.authority.limitRowOf('tenant', tenant));
+    this.#tenantLimits = new TenantLimits((tenant) => this.#limitRowOf('tenant', tenant));
     this.#useTenantLimits(config);
     this.#entries = clients;
     if (jwtKeys !== null) this.#keys.set(jwtKeys.source, jwtKeys);
@@ -93,17 +86,24 @@ export class ClientAccess {
     return new ApiClients(this.#entries ?? [], this.#jwtClients);
   }
 
+  /** Null, too, if the control plane does not answer. */
+  #limitRowOf(kind: TenantKind, tenant: string): Promise<number | null> {
+    return this.#collaborators.control.limitRowOf(kind, tenant).catch(() => null);
+  }
+
   #createJwtClients(rules: NonNullable<Config['jwt']>): JwtClients<ApiClient> {
-    const { authority } = this.#collaborators;
+    const { control } = this.#collaborators;
     const limits = limitsOf(rules);
+    const limitRowOf = (tenant: string) => this.#limitRowOf('jwt', tenant);
     const clients = new JwtClients<ApiClient>(rules, {
       async toClient({ client: name, ...facts }) {
         if (limits === null) return { name, ...facts, limits };
-        const row = await authority.limitRowOf('jwt', facts.tenant);
+        const row = await limitRowOf(facts.tenant);
         return row === null ? null : { name, ...facts, limits: { ...limits, row } };
       },
       clientMs: ROW_KNOWN_MS,
-      refreshKeys: () => authority.refreshKeys(),
+      // Without an answer the keys stay as they are.
+      refreshKeys: () => control.refreshKeys().catch(() => undefined),
       createVerifier: createJwtVerifier,
       onRefused: this.#onRefused,
     });

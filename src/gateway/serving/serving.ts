@@ -5,19 +5,20 @@ import type { Config } from '#config';
 import { waitAtMost } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
 import { startRecorder } from '#otel/span';
-import {
-  type ApiClientEntry,
-  type BackgroundResponse,
-  createBodyInspector,
-  createProxy,
-  logDefect,
-  type ProxyLog,
-} from '#proxy';
+import { type ApiClientEntry, createBodyInspector, createProxy, logDefect, type ProxyLog } from '#proxy';
 import { ReplicaPool } from '#replicas';
 import { SharedState, StoredResponses } from '#replicas/shared';
-import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
 import { DeadlineClock, HttpServer, SharedLimit, SharedReads, type TlsMaterial, toTickMs } from '#wire';
-import { ClientAccess, type JwtAuthority } from './client-access.ts';
+import {
+  type ControlCalls,
+  CUT_NOTICE_MS,
+  type LifeCalls,
+  PLANE_CALLS,
+  type PlaneCalls,
+  type WorkerCalls,
+} from './calls.ts';
+import { type CallsOfAll, toDirectCalls } from './channel.ts';
+import { ClientAccess } from './client-access.ts';
 import type { ServingMemory } from './serving-memory.ts';
 import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
 
@@ -48,19 +49,8 @@ export interface ServingLog extends ProxyLog {
 /** What a data plane works with. */
 export interface ServingCollaborators {
   readonly consumer: RecordConsumer;
-  readonly authority: JwtAuthority;
-  /** Called when requests show that a replica fails, or that it does not any more. */
-  readonly onHealth: (decision: HealthDecision) => void;
-  /** Called with each response that its replica goes on with after its answer. Its record is not made here. */
-  readonly onBackground: (response: BackgroundResponse) => void;
+  readonly control: ControlCalls;
   readonly log: ServingLog;
-}
-
-/** Where clients connect. `reusePort`: several listeners with this flag share the port. */
-export interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly reusePort?: boolean;
 }
 
 /** How long the event loop of a worker has run callbacks and waited, since its thread started: milliseconds. */
@@ -71,46 +61,32 @@ export interface WorkerLoopTime {
   readonly idleMs: number;
 }
 
-/** The data plane, which serves clients. The control plane decides which replicas there are. */
-export interface Serving {
-  /** Starts listening and returns the port; rejects with the system's error. */
-  listen(address: ListenOptions): Promise<number>;
-  /** Applies the replicas and what they serve. Resolves when no lease is acquired by an older topology. */
-  apply(topology: PoolSnapshot): Promise<void>;
-  /** Applies what a reload can change. Resolves when no request begins with older settings. */
-  configure(config: Config): Promise<void>;
-  /** Applies other clients. Resolves when no request begins with the former ones. */
-  useClients(clients: ServingSettings['clients']): Promise<void>;
-  /** Applies other keys of tokens. Resolves when no token is verified with the former ones. */
-  useJwtKeys(keys: JwtKeys): Promise<void>;
-  /** Applies other certificates of the same listener to handshakes from now on. Connections stay as they are. */
-  useTls(material: TlsMaterial): Promise<void>;
-  /**
-   * Resolves when every worker has finished its current tick of the event loop. Returns the numbers, from 1, of the
-   * workers that did not answer in time.
-   */
-  confirm(): Promise<readonly number[]>;
-  /** Resolves when the records of all requests that have ended so far are made and counted. */
-  settleRecords(): Promise<void>;
+/** The data plane, which serves clients: one worker in this thread, or several in theirs. */
+export interface Serving extends LifeCalls {
+  readonly all: CallsOfAll<PlaneCalls>;
   /** The times of the workers that run. */
   eventLoopTimes(): readonly WorkerLoopTime[];
-  /** From now on /healthz answers 503, and each connection closes after the next response that begins on it. */
-  startClosing(): void;
-  /** Stops accepting, waits `graceMs` for requests in flight, and cuts the rest. Returns the number of cut requests. */
-  finish(graceMs: number): Promise<number>;
-  /** Closes all connections and threads. */
-  close(): Promise<void>;
 }
 
-/** How long the client of a cut request has to read the error response. */
-export const CUT_NOTICE_MS = 500;
-
-/** Creates the data plane of the current thread. Before `apply` it knows no replica. */
+/** Creates the data plane whose single worker is this thread. */
 export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
+  const worker = createWorker(settings, collaborators);
+  return {
+    ...worker,
+    all: toDirectCalls(PLANE_CALLS, worker),
+    eventLoopTimes() {
+      const { active, idle } = performance.eventLoopUtilization();
+      return [{ worker: settings.worker + 1, activeMs: active, idleMs: idle }];
+    },
+  };
+}
+
+/** Creates the worker of the current thread. Before `apply` it knows no replica. */
+export function createWorker(settings: ServingSettings, collaborators: ServingCollaborators): WorkerCalls {
   const { salt, viaName, worker, memory, tls } = settings;
   let { config } = settings;
-  const { consumer, authority, onHealth, onBackground, log } = collaborators;
-  const access = new ClientAccess(settings, { authority, log });
+  const { consumer, control, log } = collaborators;
+  const access = new ClientAccess(settings, { control, log });
   const recorder = startRecorder(toRecorderSettings(config), { consumer, log });
   const shared = new SharedState(memory.replicas);
   const clock = new DeadlineClock(tickOf(config));
@@ -119,7 +95,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     shared,
     worker,
     clock,
-    onHealth,
+    onHealth: control.onHealth,
     onDefect,
     sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(memory.storedResponses),
@@ -134,7 +110,7 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
     followResponse(response) {
       recorder.discardRequestSpan();
-      onBackground({ ...response, worker });
+      control.onBackground({ ...response, worker });
     },
     onLoop: atMostOncePerMinute(() =>
       log.warn(
@@ -196,12 +172,8 @@ export function createServing(settings: ServingSettings, collaborators: ServingC
     useJwtKeys: async (keys) => access.useJwtKeys(keys),
     useTls: async (material) => server.useTls(material),
     // A call in the same thread runs in a tick of its own: earlier ticks are finished.
-    confirm: async () => [],
+    confirm: async () => undefined,
     settleRecords: async () => proxy.finishRecords(),
-    eventLoopTimes() {
-      const { active, idle } = performance.eventLoopUtilization();
-      return [{ worker: worker + 1, activeMs: active, idleMs: idle }];
-    },
     startClosing() {
       proxy.startClosing();
       server.startClosing();

@@ -1,45 +1,28 @@
 import { url as inspectorUrl } from 'node:inspector';
-import type { JwtKeys } from '#access/jwt';
 import type { Telemetry } from '#otel';
-import { waitAtMost } from '#otel/base';
-import type { BackgroundResponse } from '#proxy';
-import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
-import type { TlsMaterial } from '#wire';
-import type { JwtAuthority } from '../client-access.ts';
 import {
-  CUT_NOTICE_MS,
+  type ControlCalls,
   type ListenOptions,
-  type Serving,
-  type ServingLog,
-  type ServingSettings,
-  type WorkerLoopTime,
-} from '../serving.ts';
+  PLANE_CALLS,
+  type PlaneCalls,
+  type WorkerCalls,
+} from '../calls.ts';
+import { type Answers, type CallsOfAll, carryOut, toCalls } from '../channel.ts';
+import type { Serving, ServingLog, ServingSettings, WorkerLoopTime } from '../serving.ts';
 import { freeWorkerMemory } from '../serving-memory.ts';
 import { findFreePort } from './free-port.ts';
-import type { LogLevel, WorkerCall, WorkerQuestion } from './messages.ts';
 import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
 import { type WorkerEnd, WorkerSlot } from './worker-slot.ts';
 import { WorkerThread } from './worker-thread.ts';
-
-/** How long a worker may take to answer a call that needs no work. */
-const ANSWER_TIMEOUT_MS = 5_000;
-/** How long a reader of figures waits for a busy worker. */
-const FIGURES_TIMEOUT_MS = 1_000;
-
-const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /** The settings of each worker, and how many there are. */
 export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly workerCount: number };
 
 /** What the group works with. A pino logger fits as `log`. */
 export interface WorkerGroupCollaborators {
-  readonly authority: JwtAuthority;
+  readonly control: ControlCalls;
   readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerStarted' | 'workerEnded'>;
-  readonly log: ServingLog & { isLevelEnabled(level: LogLevel): boolean };
-  /** See `ServingCollaborators`. */
-  readonly onHealth: (decision: HealthDecision) => void;
-  /** See `ServingCollaborators`. */
-  readonly onBackground: (response: BackgroundResponse) => void;
+  readonly log: ServingLog;
   /** Called when the thread of a worker has ended, after everything that it has sent. */
   readonly onThreadEnd: (worker: number) => void;
   /** Called when a worker has ended unexpectedly. */
@@ -52,19 +35,27 @@ export interface WorkerGroupCollaborators {
  * count as in flight, and their records are counted as lost.
  */
 export class WorkerGroup implements Serving {
-  #settings: WorkerGroupSettings;
+  readonly all: CallsOfAll<PlaneCalls>;
+  readonly #settings: WorkerGroupSettings;
   readonly #collaborators: WorkerGroupCollaborators;
-  #logLevels: readonly LogLevel[];
   readonly #slots: readonly WorkerSlot[];
   readonly #heartbeats: Int32Array;
   readonly #watchdog: Watchdog;
   readonly #checks: NodeJS.Timeout;
-  #topology: PoolSnapshot | null = null;
+  /** What a thread that starts is called first: the last call of each name that is kept, in their order. */
+  readonly #kept = new Map<keyof WorkerCalls, readonly unknown[]>();
 
-  constructor({ workerCount, ...settings }: WorkerGroupSettings, collaborators: WorkerGroupCollaborators) {
-    this.#settings = { workerCount, ...settings };
+  constructor(settings: WorkerGroupSettings, collaborators: WorkerGroupCollaborators) {
+    const { workerCount } = settings;
+    this.#settings = settings;
     this.#collaborators = collaborators;
-    this.#logLevels = this.#enabledLevels();
+    this.all = toCalls(PLANE_CALLS, (name, how) => (...args) => {
+      if (how === 'keep') {
+        this.#kept.delete(name);
+        this.#kept.set(name, args);
+      }
+      return this.#callAll(name, ...args);
+    });
     this.#heartbeats = new Int32Array(new SharedArrayBuffer(workerCount * Int32Array.BYTES_PER_ELEMENT));
     this.#watchdog = new Watchdog(this.#heartbeats);
     this.#checks = setInterval(() => this.#terminateHungWorkers(), CHECK_INTERVAL_MS).unref();
@@ -78,49 +69,6 @@ export class WorkerGroup implements Serving {
     return port;
   }
 
-  async apply(topology: PoolSnapshot): Promise<void> {
-    this.#topology = topology;
-    await this.#callAll({ kind: 'apply', topology });
-  }
-
-  async configure(config: ServingSettings['config']): Promise<void> {
-    this.#settings = { ...this.#settings, config };
-    this.#logLevels = this.#enabledLevels();
-    await this.#callAll({ kind: 'configure', config, logLevels: this.#logLevels });
-  }
-
-  async useClients(clients: ServingSettings['clients']): Promise<void> {
-    this.#settings = { ...this.#settings, clients };
-    await this.#callAll({ kind: 'useClients', clients });
-  }
-
-  async useJwtKeys(jwtKeys: JwtKeys): Promise<void> {
-    this.#settings = { ...this.#settings, jwtKeys };
-    await this.#callAll({ kind: 'useJwtKeys', keys: jwtKeys });
-  }
-
-  async useTls(material: TlsMaterial): Promise<void> {
-    this.#settings = { ...this.#settings, tls: material };
-    await this.#callAll({ kind: 'useTls', material });
-  }
-
-  async confirm(): Promise<readonly number[]> {
-    const answers = this.#slots.map(async ({ thread }, worker) => {
-      if (thread === null) return null;
-      // A worker that ends meanwhile writes nothing more.
-      const answered = thread.call({ kind: 'confirm' }).catch(() => 0);
-      return (await waitAtMost(ANSWER_TIMEOUT_MS, answered)) === null ? worker + 1 : null;
-    });
-    return (await Promise.all(answers)).filter((worker) => worker !== null);
-  }
-
-  /** The records of a worker arrive before its answer. A worker that stays busy is not waited for. */
-  async settleRecords(): Promise<void> {
-    await Promise.all(
-      this.#threads().map((thread) => thread.callWithin(FIGURES_TIMEOUT_MS, { kind: 'settleRecords' })),
-    );
-  }
-
   eventLoopTimes(): readonly WorkerLoopTime[] {
     return this.#slots.flatMap(({ thread }, worker) => {
       if (thread === null) return [];
@@ -131,32 +79,22 @@ export class WorkerGroup implements Serving {
 
   startClosing(): void {
     this.#stopReplacing();
-    for (const thread of this.#threads()) thread.call({ kind: 'startClosing' }).catch(() => undefined);
+    void this.#callAll('startClosing');
   }
 
   async finish(graceMs: number): Promise<number> {
     this.#stopReplacing();
-    const cuts = this.#threads().map(async (thread) => {
-      const cut = await thread.callWithin(graceMs + CUT_NOTICE_MS + ANSWER_TIMEOUT_MS, {
-        kind: 'finish',
-        graceMs,
-      });
-      // The requests of a worker that does not answer are counted when it has ended.
-      if (cut === null) await thread.terminate();
-      return cut ?? 0;
-    });
-    const sum = (await Promise.all(cuts)).reduce((total, cut) => total + cut, 0);
-    return this.#slots.reduce((total, { lostInClosing }) => total + lostInClosing, sum);
+    const { results, silent } = await this.#callAll<number>('finish', graceMs);
+    // The requests of a worker that does not answer are counted when it has ended.
+    await Promise.all(silent.map((number) => this.#slots[number - 1]?.thread?.terminate()));
+    const lost = this.#slots.map(({ lostInClosing }) => lostInClosing);
+    return [...results, ...lost].reduce((total, count) => total + count, 0);
   }
 
   async close(): Promise<void> {
     this.#stopReplacing();
-    await Promise.all(
-      this.#threads().map(async (thread) => {
-        await thread.callWithin(ANSWER_TIMEOUT_MS, { kind: 'close' });
-        await thread.terminate();
-      }),
-    );
+    await this.#callAll('close');
+    await Promise.all(this.#slots.map(({ thread }) => thread?.terminate()));
   }
 
   #stopReplacing(): void {
@@ -186,50 +124,51 @@ export class WorkerGroup implements Serving {
     });
   }
 
-  #threads(): readonly WorkerThread[] {
-    return this.#slots.flatMap(({ thread }) => thread ?? []);
+  async #callAll<R>(name: keyof WorkerCalls, ...args: readonly unknown[]): Promise<Answers<R>> {
+    const results: R[] = [];
+    const silent: number[] = [];
+    const calls = this.#slots.map(async (slot, worker) => {
+      const { thread } = slot;
+      if (thread === null) return;
+      try {
+        results.push((await this.#call(thread, name, args)) as R);
+      } catch {
+        // A worker that has ended meanwhile does nothing more.
+        if (slot.thread === thread) silent.push(worker + 1);
+      }
+    });
+    await Promise.all(calls);
+    return { results, silent };
   }
 
-  async #callAll(call: WorkerCall): Promise<void> {
-    await Promise.all(
-      this.#threads().map(async (thread) => {
-        // A worker with older settings is terminated; its replacement starts with the current ones.
-        await thread.call(call).catch((error: Error) => thread.terminate(error));
-      }),
-    );
-  }
-
-  #enabledLevels(): readonly LogLevel[] {
-    return LOG_LEVELS.filter((level) => this.#collaborators.log.isLevelEnabled(level));
+  /** A worker that fails to take what is kept is terminated: its replacement starts with that. */
+  async #call(thread: WorkerThread, name: keyof WorkerCalls, args: readonly unknown[]): Promise<unknown> {
+    try {
+      return await carryOut(thread.calls, name, args);
+    } catch (error) {
+      if (this.#kept.has(name)) await thread.terminate(error instanceof Error ? error : null);
+      throw error;
+    }
   }
 
   #startThread(worker: number, onEnd: (reason: Error) => void): WorkerThread {
     const { workerCount: _, ...settings } = this.#settings;
-    const { telemetry, onHealth, onBackground, log } = this.#collaborators;
-    return new WorkerThread(
+    const { telemetry, control, log } = this.#collaborators;
+    const thread = new WorkerThread(
       {
         settings: { ...settings, worker },
         queueMemory: telemetry.queueMemory,
         instance: telemetry.workerStarted(worker),
         heartbeats: this.#heartbeats,
-        logLevels: this.#logLevels,
-        topology: this.#topology,
       },
       {
+        ...control,
         onRecords: (records) => telemetry.receive(worker, records),
-        onQuestion: (question) => this.#answer(question),
-        onHealth,
-        onBackground,
         onLog: (level, fields, message) => log[level]({ worker: worker + 1, ...fields }, message),
-        onEnd,
       },
+      onEnd,
     );
-  }
-
-  async #answer(question: WorkerQuestion): Promise<number | null> {
-    const { authority } = this.#collaborators;
-    if (question.kind === 'limitRowOf') return await authority.limitRowOf(question.of, question.tenant);
-    await authority.refreshKeys();
-    return null;
+    for (const [name, args] of this.#kept) this.#call(thread, name, args).catch(() => undefined);
+    return thread;
   }
 }

@@ -1,4 +1,5 @@
-import type { ListenOptions, ServingLog } from '../serving.ts';
+import type { ListenOptions } from '../calls.ts';
+import type { ServingLog } from '../serving.ts';
 import type { Watchdog } from './watchdog.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
@@ -61,7 +62,7 @@ export class WorkerSlot {
   /** Has the thread listen. Once it does, it is replaced when it ends. Rejects with the reason if it ended before. */
   async listen(address: ListenOptions): Promise<void> {
     try {
-      await this.#thread?.call({ kind: 'listen', address });
+      await this.#thread?.calls.listen(address);
     } catch (error) {
       if (this.#thread !== null) throw error;
     }

@@ -1,75 +1,52 @@
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Worker } from 'node:worker_threads';
 import { startThread } from '#base/embedded';
-import { waitAtMost } from '#otel/base';
-import type { PackedRecords } from '#otel/queue';
-import type { BackgroundResponse } from '#proxy';
-import type { HealthDecision } from '#replicas/terms';
-import type {
-  LogLevel,
-  NumberedCall,
-  WorkerCall,
-  WorkerMessage,
-  WorkerQuestion,
-  WorkerStart,
-} from './messages.ts';
+import type { SharedQueueMemory } from '#otel/queue';
+import { type MainThreadCalls, WORKER_CALLS, type WorkerCalls } from '../calls.ts';
+import { Channel } from '../channel.ts';
+import type { ServingSettings } from '../serving.ts';
 
-/** Callbacks for what a worker sends on its own. */
-export interface WorkerThreadHandlers {
-  readonly onRecords: (records: PackedRecords) => void;
-  /** Answers a question. Never rejects. */
-  readonly onQuestion: (question: WorkerQuestion) => Promise<number | null>;
-  readonly onHealth: (decision: HealthDecision) => void;
-  readonly onBackground: (response: BackgroundResponse) => void;
-  readonly onLog: (level: LogLevel, fields: object, message: string) => void;
-  /** Called once, after the last message of the thread. `reason`: why it ended. */
-  readonly onEnd: (reason: Error) => void;
+/** What a worker thread gets when it starts. */
+export interface WorkerStart {
+  /** Those of the start of the gateway: calls follow with what has changed. */
+  readonly settings: ServingSettings;
+  readonly queueMemory: SharedQueueMemory;
+  /** The `instance` of its records. */
+  readonly instance: string;
+  /** One word per worker. Each counts up its own while its event loop runs. */
+  readonly heartbeats: Int32Array;
 }
 
-interface PendingCall {
-  readonly resolve: (result: number) => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** The main thread's side of a worker: calls and their answers, and the messages that the worker sends on its own. */
+/** The main thread's side of a worker. */
 export class WorkerThread {
   readonly #worker: Worker;
-  readonly #handlers: WorkerThreadHandlers;
-  readonly #pending = new Map<number, PendingCall>();
+  readonly #channel: Channel<WorkerCalls>;
   readonly #ended = Promise.withResolvers<void>();
-  #lastId = 0;
   #reason: Error | null = null;
-  #hasEnded = false;
 
-  constructor(start: WorkerStart, handlers: WorkerThreadHandlers) {
-    this.#handlers = handlers;
+  /** `onEnd`: called once, after the last message of the thread, with the reason why it ended. */
+  constructor(start: WorkerStart, own: MainThreadCalls, onEnd: (reason: Error) => void) {
     this.#worker = startThread('worker-entry', import.meta, {
       workerData: start,
       name: `worker ${start.settings.worker + 1}`,
     });
-    this.#worker.on('message', (message: WorkerMessage) => this.#receive(message));
+    this.#channel = new Channel(this.#worker, WORKER_CALLS);
+    this.#channel.serve(own);
     this.#worker.on('error', (error: unknown) => {
       this.#reason ??= error instanceof Error ? error : new Error('it threw what is no error');
     });
     // Node delivers all messages of the thread before this event.
-    this.#worker.on('exit', (code) => this.#end(this.#reason ?? new Error(`it exited with code ${code}`)));
-  }
-
-  /** Calls the worker. Resolves with the result; rejects if the call fails or the thread ends before it answers. */
-  call(call: WorkerCall): Promise<number> {
-    if (this.#hasEnded) return Promise.reject(new Error('the worker has ended'));
-    const id = ++this.#lastId;
-    const numbered: NumberedCall = { id, call };
-    return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#worker.postMessage(numbered);
+    this.#worker.on('exit', (code) => {
+      const reason = this.#reason ?? new Error(`it exited with code ${code}`);
+      this.#channel.close(new Error('the worker ended', { cause: reason }));
+      onEnd(reason);
+      this.#ended.resolve();
     });
   }
 
-  /** Returns the result of a call, or null if the worker fails, ends, or takes longer than `ms`. */
-  callWithin(ms: number, call: WorkerCall): Promise<number | null> {
-    const answer: Promise<number | null> = this.call(call).catch(() => null);
-    return waitAtMost(ms, answer);
+  /** The calls of the worker. They reject if it ends before it answers. */
+  get calls(): WorkerCalls {
+    return this.#channel.calls;
   }
 
   /** How busy its event loop was since it started. Read from here, also while the thread is blocked. */
@@ -82,55 +59,5 @@ export class WorkerThread {
     this.#reason ??= reason;
     void this.#worker.terminate();
     await this.#ended.promise;
-  }
-
-  #receive(message: WorkerMessage): void {
-    switch (message.kind) {
-      case 'done':
-        this.#take(message.id)?.resolve(message.result);
-        break;
-      case 'failed': {
-        const { code } = message;
-        this.#take(message.id)?.reject(
-          Object.assign(new Error(message.message), code === null ? {} : { code }),
-        );
-        break;
-      }
-      case 'records':
-        this.#handlers.onRecords(message.records);
-        break;
-      case 'health':
-        this.#handlers.onHealth(message.decision);
-        break;
-      case 'background':
-        this.#handlers.onBackground(message.response);
-        break;
-      case 'question':
-        void this.#answer(message.id, message.question);
-        break;
-      case 'log':
-        this.#handlers.onLog(message.level, message.fields, message.message);
-        break;
-    }
-  }
-
-  async #answer(question: number, asked: WorkerQuestion): Promise<void> {
-    const result = await this.#handlers.onQuestion(asked);
-    // A thread that has ended in the meantime needs no answer.
-    await this.call({ kind: 'answer', question, result }).catch(() => undefined);
-  }
-
-  #take(id: number): PendingCall | undefined {
-    const pending = this.#pending.get(id);
-    this.#pending.delete(id);
-    return pending;
-  }
-
-  #end(reason: Error): void {
-    this.#hasEnded = true;
-    for (const { reject } of this.#pending.values()) reject(new Error('the worker ended', { cause: reason }));
-    this.#pending.clear();
-    this.#handlers.onEnd(reason);
-    this.#ended.resolve();
   }
 }

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { hang, refusedUrlBeside, startFakeReplica } from '#testkit/fake-replica.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { chatAtOnce, spreadOf, startWorkers } from './start-workers.ts';
 
 describe('several workers are one gateway', () => {
@@ -68,7 +70,8 @@ describe('several workers are one gateway', () => {
   test('all log lines are written by the main thread and name their worker', async () => {
     await using replica = await startFakeReplica();
     const down = { name: 'down', url: refusedUrlBeside(replica) };
-    await using gateway = await startWorkers(2, { replicas: [down, replica] });
+    const config = { log: { level: 'debug' } };
+    await using gateway = await startWorkers(2, { replicas: [down, replica], config });
 
     await (await gateway.chat()).text();
 
@@ -77,5 +80,28 @@ describe('several workers are one gateway', () => {
       worker: expect.toBeOneOf([1, 2]),
       replica: 'down',
     });
+  });
+
+  test('a request sends no message to the main thread but its record, even where tenants have limits', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica();
+    const client = { name: 'app', tenant: 't', key_sha256: createHash('sha256').update('key').digest('hex') };
+    const config = { clients: [client], tenant_limits: { default: { max_inflight: 1_000 } } };
+    await using gateway = await startWorkers(2, { replicas: [replica], config });
+    const send = async () => {
+      const answers = await Promise.all(chatAtOnce(gateway, 40, { headers: { 'x-api-key': 'key' } }));
+      expect(answers.map((answer) => answer?.status)).toEqual(Array(40).fill(200));
+    };
+    // Each worker asks once for the row of the tenant.
+    await send();
+    await gateway.waitForRecords(40);
+    const names = new Set<unknown>();
+    for (const thread of watched.threads) {
+      thread.on('message', ({ kind, name }) => kind === 'call' && names.add(name));
+    }
+    await send();
+    await gateway.waitForRecords(80);
+
+    expect([...names]).toEqual(['onRecords']);
   });
 });
