@@ -1,3 +1,4 @@
+import type { CollectedSpan, FakeCollector } from '#testkit/fake-collector.ts';
 import type { FakeReplica } from '#testkit/fake-replica.ts';
 import { type StartedGateway, type StartGatewayOptions, startGateway } from '#testkit/start-gateway.ts';
 
@@ -29,6 +30,11 @@ export async function balanceOf(
   const { recorded, restored, exported, dropped, rejected, queued, spooled, lost } = await gateway.stats();
   const accounted = [exported, dropped, rejected, queued, spooled, lost].map((count) => count ?? 0);
   return { begun: (recorded ?? 0) + (restored ?? 0), accounted: sumOf(accounted), queued: queued ?? 0 };
+}
+
+/** The spans of requests. That a worker was replaced is a span, too. */
+export function requestSpansOf({ spans }: FakeCollector): readonly CollectedSpan[] {
+  return spans.filter(({ attributes }) => 'gateway.request_id' in attributes);
 }
 
 /** The largest difference between the numbers of requests of these replicas. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
-import { balanceOf, chatAtOnce, startWorkers } from './start-workers.ts';
+import { balanceOf, chatAtOnce, requestSpansOf, startWorkers } from './start-workers.ts';
 
 /** Replica, gateway and clients are one process: on a busy machine it takes a while to accept a connection. */
 const PATIENT = { timeouts: { connect: '30s' } };
@@ -60,7 +60,7 @@ describe('a worker that ends', () => {
     expect(await gateway.replicas()).toMatchObject([{ inflight: 0 }]);
     expect(await gateway.stats()).toMatchObject({ recorded: 40, lost: 0 });
     await gateway.close();
-    expect(collector.spans).toHaveLength(40);
+    expect(requestSpansOf(collector)).toHaveLength(40);
   });
 
   test('repeatedly is replaced after longer and longer delays', async () => {
