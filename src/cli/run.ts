@@ -9,6 +9,7 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   check: async () => (await import('./check.ts')).check,
   key: async () => (await import('./serve/key.ts')).key,
   replicas: async () => (await import('./replicas.ts')).replicas,
+  status: async () => (await import('./operate/status/status.ts')).status,
   health: async () => (await import('./operate/health.ts')).health,
   top: async () => (await import('./operate/top/top.ts')).top,
   records: async () => (await import('./operate/records.ts')).records,
@@ -28,12 +29,15 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   version: async () => (await import('./version.ts')).version,
 };
 
+/** Commands whose exit code says what they have found: without an answer it is this one, whatever the reason. */
+const NO_ANSWER_CODES: Readonly<Partial<Record<CommandName, number>>> = { status: 3 };
+
 /** What the scripts of `gateway completion` call. It is not for people, so it is not in the table of commands. */
 const COMPLETE = '__complete';
 
 /**
  * Runs a command line (`invocation.args`, without node and script) and returns the exit code: 2 for a wrong command
- * line or configuration, 1 for a failure.
+ * line or configuration, 1 for a failure, unless the command has a code of its own for both.
  */
 export async function run(invocation: Invocation): Promise<number> {
   const [first, ...rest] = invocation.args;
@@ -55,7 +59,9 @@ export async function run(invocation: Invocation): Promise<number> {
     const command = await LOADERS[name]();
     return await command({ ...invocation, args });
   } catch (error) {
-    return await report(error, isNamed && isCommandName(name) ? name : null, invocation);
+    const known = isNamed && isCommandName(name) ? name : null;
+    const exitCode = await report(error, known, invocation);
+    return known === null ? exitCode : (NO_ANSWER_CODES[known] ?? exitCode);
   }
 }
 

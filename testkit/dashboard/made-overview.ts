@@ -2,6 +2,7 @@ import { ConditionBoard, type Finding } from '#conditions';
 import { toConditionsJson } from '../../src/admin/condition-schema.ts';
 import { type Overview, overviewSchema } from '../../src/admin/dashboard/overview.ts';
 
+export type { Overview };
 /** A replica, a record or some traffic of an overview. */
 export type OverviewReplica = Overview['replicas'][number];
 export type OverviewRecord = Overview['records'][number];

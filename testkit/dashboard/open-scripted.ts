@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import type { TestContext } from 'vitest';
-import type { Overview } from '../../src/admin/dashboard/overview.ts';
 import type { OpenTab } from '../processes/browser.ts';
+import type { Overview } from './made-overview.ts';
 import { openSignedIn } from './page.ts';
 import { type ScriptedDashboard, startScriptedDashboard, TOKEN } from './scripted-dashboard.ts';
 

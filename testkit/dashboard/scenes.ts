@@ -1,4 +1,3 @@
-import type { Overview } from '../../src/admin/dashboard/overview.ts';
 import {
   makeConditions,
   makeOverview,
@@ -8,6 +7,7 @@ import {
   makeTraffic,
   makeTrend,
   NO_TRAFFIC,
+  type Overview,
   type OverviewRecord,
   type OverviewReplica,
   secondsAgo,

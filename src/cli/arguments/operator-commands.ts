@@ -56,6 +56,40 @@ export const OPERATOR_COMMANDS = {
       },
     ],
   },
+  status: {
+    group: LOOK,
+    summary: 'say what is wrong with a running gateway, and what to do',
+    details: [
+      'A head with the name, the version and the load of the gateway, then a line for each condition: the most severe first, ' +
+        'then the oldest. The page, the metrics and the log have the same ones (docs/troubleshooting.md). With --verbose, and on a ' +
+        'terminal from 100 columns on, each has what to do below it. --json prints the answer of GET /admin/conditions; of ' +
+        'several gateways a list.',
+      'With --watch it looks again until q or Ctrl-C. Without a terminal it then prints only when a condition begins or ends, or ' +
+        'a gateway begins or ceases to answer.',
+      'The exit code is 0 if nothing is worse than a notice, 1 with a warning, 2 with a critical condition, and 3 if a ' +
+        'gateway could not be asked: it does not answer, refuses the token, or the command line or the configuration is ' +
+        'wrong. With --watch it is that of the last look.',
+    ],
+    options: {
+      ...ADMIN_OPTIONS,
+      admin: {
+        ...ADMIN_OPTIONS.admin,
+        multiple: true,
+        help: 'address of an admin API; may be repeated (default: gateway.admin_listen of the configuration file)',
+      },
+      verbose: { type: 'boolean', short: 'v', help: 'say what to do about each condition' },
+      watch: { type: 'boolean', help: 'look again and again' },
+      interval: { type: 'string', value: 'DURATION', help: 'how often --watch looks (default 2s)' },
+    },
+    examples: [
+      { line: 'gateway status -c gateway.yaml', does: 'says what is wrong' },
+      {
+        line: 'gateway status --admin http://gw-1:9090 --admin http://gw-2:9090 --watch',
+        does: 'keeps an eye on two gateways',
+      },
+      { line: "gateway status --json | jq -r '.conditions[].sentence'", does: 'prints only the sentences' },
+    ],
+  },
   health: {
     group: LOOK,
     summary: 'ask /healthz of the gateway, for the health check of a container',

@@ -1,14 +1,17 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
-import { makeConditions, makeOverview, makeReplica } from '#testkit/dashboard/made-overview.ts';
+import {
+  makeConditions,
+  makeOverview,
+  makeReplica,
+  type Overview,
+} from '#testkit/dashboard/made-overview.ts';
 import { openScripted } from '#testkit/dashboard/open-scripted.ts';
 import { replicaNames, rowOf } from '#testkit/dashboard/page.ts';
 import { troubledEvening, troubledFleet } from '#testkit/dashboard/scenes.ts';
 import { findBarriers, type OpenTab, useBrowser } from '#testkit/processes/browser.ts';
 
 const openTab = useBrowser();
-
-type Overview = ReturnType<typeof makeOverview>;
 
 const openDashboard = (context: TestContext, overview: Overview, options: Parameters<OpenTab>[1] = {}) =>
   openScripted(openTab, context, overview, options);

@@ -1,6 +1,7 @@
 import { memberOf } from '#base/parsed';
-import { type Cell, type Column, type Style, shorten, toOneLine, toTable, widthOf } from '#cli/terminal';
+import { type Cell, type Column, type Style, toTable } from '#cli/terminal';
 import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
+import { foldParts, toDecimal, toIdentity } from '../head-parts.ts';
 import { rowsOf, sortKeyOf, type TopView } from './view.ts';
 
 /** The thresholds of the dashboard: shares of failed requests, or of failed attempts at a replica, that are yellow or red. One or two are never red. */
@@ -32,30 +33,9 @@ export function toOverviewText(
     [`by ${view.by}, sorted by ${sortKeyOf(view)}`],
   ];
   const { width = null } = look;
-  const lines = head.flatMap((parts) => foldParts(parts, (width ?? 0) < LEAST_FOLDED ? null : width));
+  const lines = head.flatMap((parts) => foldParts(parts, width));
   const table = toTrafficTable(rowsOf(overview, view), view, nowEpochMs, look);
   return `${lines.map((line) => `${line}\n`).join('')}\n${table}`;
-}
-
-/** On a narrower terminal the lines of the head are cut: folded, they would take the place of the rows. */
-const LEAST_FOLDED = 60;
-
-/** Joins texts by two spaces. What does not fit into `width` goes on in the next line, which is indented. */
-function foldParts(parts: readonly string[], width: number | null): readonly string[] {
-  const lines: string[] = [];
-  for (const part of parts.map(toOneLine)) {
-    const longer = lines.length === 0 ? part : `${lines.at(-1)}  ${part}`;
-    if (width === null || widthOf(longer) <= width) lines.splice(-1, 1, longer);
-    else lines.push(lines.length === 0 ? shorten(part, width) : `  ${shorten(part, Math.max(1, width - 2))}`);
-  }
-  return lines;
-}
-
-/** The gateway's name and version. */
-function toIdentity(gateway: unknown): readonly string[] {
-  const parts = [memberOf(gateway, 'name'), memberOf(gateway, 'version')];
-  const known = parts.filter((part) => typeof part === 'string');
-  return known.length === 0 ? [] : [known.join(' ')];
 }
 
 function toTrafficTexts(traffic: unknown): readonly string[] {
@@ -198,12 +178,6 @@ function toCountAndShare(count: unknown, all: unknown): string {
   if (typeof count !== 'number' || typeof all !== 'number' || count === 0 || all === 0) return text;
   const percent = (count / all) * 100;
   return `${text} (${percent < 0.1 ? '< 0.1' : toDecimal(Number(percent.toPrecision(2)))} %)`;
-}
-
-/** One decimal for fractions below 100, otherwise none. */
-function toDecimal(value: unknown): string {
-  if (typeof value !== 'number') return '-';
-  return Number.isInteger(value) || value >= 100 ? value.toFixed(0) : value.toFixed(1);
 }
 
 function toTime(ms: unknown): string {

@@ -5,12 +5,10 @@ import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf } from '#cli/terminal';
 import { parseDuration } from '#config/values';
 import { printJson } from '../../print-json.ts';
-import { enterFullScreen, readKeys } from './full-screen.ts';
+import { enterFullScreen, readKeys } from '../full-screen.ts';
+import { OVERVIEW_PATH } from '../overview-path.ts';
 import { toOverviewText } from './overview-text.ts';
 import { changeView, GROUPINGS, SORT_KEYS, type TopView, toView } from './view.ts';
-
-/** Excludes all records: `top` shows none. */
-const OVERVIEW = '/admin/overview?after=999999999999999';
 
 const KEYS = '    keys: s sort, b by, q quit';
 
@@ -28,7 +26,7 @@ export async function top(invocation: Invocation): Promise<number> {
   if (view === 'sort') throw new UsageError(`option '--sort' must be one of ${SORT_KEYS.join(', ')}`);
   const client = await openAdmin(values, env);
   // An error of the first call is printed before the screen changes.
-  const first = await client.call('GET', OVERVIEW);
+  const first = await client.call('GET', OVERVIEW_PATH);
   if (values.json) printJson(stdout, first);
   else if (values.once || !stdout.isTTY) {
     const look = { paint: createPaint(stdout, env), width: tableWidthOf(stdout) };
@@ -62,7 +60,7 @@ async function showLive(
     show();
     await sleep(given.intervalMs, undefined, { signal: ended }).catch(() => undefined);
     try {
-      overview = await client.call('GET', OVERVIEW, ended);
+      overview = await client.call('GET', OVERVIEW_PATH, ended);
       problem = '';
     } catch (error) {
       // A gateway that restarts soon answers again: the last overview stays until then.
