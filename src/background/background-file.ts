@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { HttpFacts } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import type { ParkedSpan } from '#otel/span';
-import { createStateFile, type DamageLog, type Parsed, type StateFile } from '#state-dir';
+import { createStateFile, type DamageLog, type OnStateWrite, type Parsed, type StateFile } from '#state-dir';
 
 const FILE_NAME = 'background.json';
 const RESPONSE_ID = /^[!-~]{1,256}$/;
@@ -38,8 +38,12 @@ export interface StoredBackground {
 }
 
 /** Creates the access to the file, which exists once something is stored. */
-export function createBackgroundFile(stateDir: string, log: DamageLog): StateFile<StoredBackground> {
-  return createStateFile(join(stateDir, FILE_NAME), log);
+export function createBackgroundFile(
+  stateDir: string,
+  log: DamageLog,
+  onWrite?: OnStateWrite,
+): StateFile<StoredBackground> {
+  return createStateFile(join(stateDir, FILE_NAME), log, onWrite);
 }
 
 /** The content of the file. `responses`: each as JSON. */

@@ -1,20 +1,13 @@
-import { atMostOncePerMinute } from '#base';
 import type { StateFile } from '#state-dir';
 import { parseBackground, type StoredBackground } from './background-file.ts';
 
 /** How often the file is written at most. Each write waits for the disk. */
 const WRITE_INTERVAL_MS = 1_000;
 
-/** Where it is said that the file cannot be written. A pino logger fits. */
-interface StoreLog {
-  error(fields: object, message: string): void;
-}
-
 /** Keeps the file as it should be: writes it soon after each change, at most once per second, and again if that failed. */
 export class BackgroundStore {
   readonly #file: StateFile<StoredBackground>;
   readonly #print: () => string;
-  readonly #onFailed: (error: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
   #lastMs = Number.NEGATIVE_INFINITY;
   /** Whether the file differs from what it should be. */
@@ -22,12 +15,9 @@ export class BackgroundStore {
   #isClosed = false;
 
   /** @param print the content, as of now */
-  constructor(file: StateFile<StoredBackground>, print: () => string, log: StoreLog) {
+  constructor(file: StateFile<StoredBackground>, print: () => string) {
     this.#file = file;
     this.#print = print;
-    this.#onFailed = atMostOncePerMinute((error: unknown) =>
-      log.error({ err: error }, 'responses in the background could not be stored; trying again'),
-    );
   }
 
   /** What an earlier run stored. Rejects with the system's error. */
@@ -59,8 +49,8 @@ export class BackgroundStore {
     try {
       await this.#file.write(this.#print());
       return true;
-    } catch (error) {
-      this.#onFailed(error);
+    } catch {
+      // The file tells of it.
       this.changed();
       return false;
     }

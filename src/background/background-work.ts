@@ -82,7 +82,7 @@ export class BackgroundWork {
   constructor(collaborators: BackgroundCollaborators) {
     this.#collaborators = collaborators;
     const { file, log } = collaborators;
-    this.#store = new BackgroundStore(file, () => this.#print(), log);
+    this.#store = new BackgroundStore(file, () => this.#print());
     this.#onTooMany = atMostOncePerMinute(() =>
       log.warn(
         { limit: MAX_FOLLOWED_RESPONSES },

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { isLogicalTimestamp } from '#replicas/drain-state';
-import { createStateFile, type DamageLog, type Parsed } from '#state-dir';
+import { createStateFile, type DamageLog, type OnStateWrite, type Parsed } from '#state-dir';
 
 const FILE_NAME = 'fleet.json';
 
@@ -32,8 +32,12 @@ const NOTHING: StoredMembership = { id: null, home: null, isKnown: false, member
  * Gives access to the file, which the first write creates. If the file is damaged, the gateway learns the lost members
  * from the store before it serves. The others wait for its previous process until an operator forgets that one.
  */
-export function createMembershipFile(stateDir: string, log: DamageLog): MembershipFile {
-  const file = createStateFile<StoredMembership>(join(stateDir, FILE_NAME), log);
+export function createMembershipFile(
+  stateDir: string,
+  log: DamageLog,
+  onWrite?: OnStateWrite,
+): MembershipFile {
+  const file = createStateFile<StoredMembership>(join(stateDir, FILE_NAME), log, onWrite);
   return {
     async read() {
       return (await file.read(parseMembership)).value ?? NOTHING;

@@ -28,6 +28,7 @@ import { listenOn } from './composition/listen-on.ts';
 import { orTelemetryError } from './composition/or-telemetry-error.ts';
 import { addProducers } from './conditions/add-producers.ts';
 import { addConfigConditions } from './conditions/config-conditions.ts';
+import { createStateWriteNotes } from './conditions/file-conditions.ts';
 import type { Parts } from './parts.ts';
 import { createReload } from './reload-config.ts';
 import type { Serving } from './serving/serving.ts';
@@ -79,7 +80,8 @@ export async function composeGateway(
   const memory = allocateServingMemory(workerCount, config.limits);
   const board = createBoard({ log, events, parts });
   const version = await readVersion();
-  const composition = { inEffect, collaborators, parts, events, board, memory, version };
+  const onStateWrite = createStateWriteNotes(board);
+  const composition = { inEffect, collaborators, parts, events, board, onStateWrite, memory, version };
 
   /** Of the configuration that is prepared, or in effect. */
   let read = certificates;
@@ -196,7 +198,7 @@ export async function composeGateway(
 
 /** The control plane of the replicas, and the file of whose stored responses they have. */
 async function composeReplicas(
-  { inEffect, collaborators: { resolver = createResolver(), log }, parts, memory }: Composition,
+  { inEffect, collaborators: { resolver = createResolver(), log }, parts, memory, onStateWrite }: Composition,
   certificates: Certificates,
 ): Promise<ReplicaControl> {
   const { config } = inEffect;
@@ -207,6 +209,7 @@ async function composeReplicas(
       resolver,
       rampMs: () => inEffect.config.rollout.rampMs,
       routingPolicy: () => inEffect.config.routing.policy,
+      onStateWrite,
       log,
     },
   );

@@ -6,5 +6,11 @@
  * Begin with state-file.ts and state-lock.ts.
  */
 
-export { createStateFile, type DamageLog, type Parsed, type StateFile } from './state-file.ts';
+export {
+  createStateFile,
+  type DamageLog,
+  type OnStateWrite,
+  type Parsed,
+  type StateFile,
+} from './state-file.ts';
 export { lockState, StateInUseError, type StateLock } from './state-lock.ts';

@@ -8,6 +8,9 @@ export interface DamageLog {
   error(fields: object, message: string): void;
 }
 
+/** Called after each write of a state file, with the error of the system; null: it is on disk. */
+export type OnStateWrite = (path: string, error: unknown) => void;
+
 /** The content of a state file. */
 export interface Parsed<T> {
   readonly value: T;
@@ -40,7 +43,11 @@ const MAX_ASIDE = 3;
 const MAX_NAMED = { names: 20, chars: 120 } as const;
 
 /** Creates the access to a file, which exists once it is first written. */
-export function createStateFile<T>(path: string, log: DamageLog): StateFile<T> {
+export function createStateFile<T>(
+  path: string,
+  log: DamageLog,
+  onWrite: OnStateWrite = () => undefined,
+): StateFile<T> {
   let lastWrite: Promise<void> = Promise.resolve();
   let next: { text: string; readonly written: Promise<void> } | null = null;
 
@@ -72,7 +79,10 @@ export function createStateFile<T>(path: string, log: DamageLog): StateFile<T> {
         await writeDurably(path, Buffer.from(latest), '.tmp');
       });
       next = { text, written };
-      lastWrite = written.catch(() => undefined);
+      lastWrite = written.then(
+        () => onWrite(path, null),
+        (error: unknown) => onWrite(path, error),
+      );
       return written;
     },
   };

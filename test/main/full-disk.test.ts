@@ -12,7 +12,7 @@ async function serves(gateway: GatewayOnOwnDisk, count: number): Promise<void> {
 }
 
 /** What a full disk brings about. */
-const FULL = ['records_not_written', 'records_dropped'];
+const FULL = ['records_not_written', 'records_dropped', 'state_not_stored'];
 
 /** The conditions that have begun, or ended. */
 const toldBy = ({ log }: GatewayOnOwnDisk, change: 'begins' | 'ends') =>
@@ -78,7 +78,7 @@ withOwnDisk('with a disk that has become read-only it is the same', async () => 
   gateway.remount('rw');
   await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ exported: 31, queued: 0 });
   await expect.poll(() => gateway.read('drains.json').catch(() => '')).toContain('"drained":true');
-  expect(gateway.log).toContainEqual(expect.objectContaining({ level: 'warn', reason: 'EROFS' }));
+  expect(gateway.log).toContainEqual(expect.objectContaining({ level: 'error', reason: 'EROFS' }));
 });
 
 withOwnDisk(
@@ -118,6 +118,10 @@ withOwnDisk(
     await gateway.free();
     await serves(gateway, 1);
     await expect.poll(() => gateway.read('log')).toContain('lines of the log were lost');
+    const told = { id: 'log_lines_lost', figures: { lost: expect.any(Number), reason: 'ENOSPC' } };
+    await expect
+      .poll(() => gateway.admin('GET', '/admin/conditions'))
+      .toMatchObject({ conditions: expect.arrayContaining([expect.objectContaining(told)]) });
     gateway.stop();
     expect(await gateway.closed).toBe(0);
     const said = await gateway.stderr;

@@ -43,10 +43,7 @@ export async function changeDrain(
   log.info({ ...logged, was_drained: before.drained, token_name: tokenName }, action);
   const storing = stored.then(
     () => true,
-    (error) => {
-      log.error({ err: error, replica: name }, 'drain state not stored');
-      return false;
-    },
+    () => false,
   );
   // When every worker has answered, a request whose replica was chosen before the drain has been sent.
   const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name), settled]);

@@ -21,6 +21,8 @@ export interface TextSink {
   readonly rows?: number;
   /** The output of a log writes a few lines of its own, as JSON: from now on it formats them like this. */
   formatOwnLines?(format: (jsonLine: string) => string): void;
+  /** The lines that the output of a log has lost since the start, and why it lost the last one. */
+  readonly loss?: { readonly lost: number; readonly reason: string };
 }
 
 /** Where a command reads: standard input, or a test's substitute. */

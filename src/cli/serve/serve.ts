@@ -58,6 +58,7 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
       adopted: () => files.adopt(loaded.files),
       findChanged: () => files.findChanged(),
     },
+    lostLogLines: () => stdout.loss ?? { lost: 0, reason: '' },
   });
   signals.onCrash(() => gateway.abandon());
   const serving = await gateway.start();

@@ -16,7 +16,7 @@ interface BackgroundSurroundings {
 
 /** Composes what follows responses in the background. Rejects with a StartError if its file cannot be used. */
 export async function composeBackground(
-  { inEffect, collaborators: { log }, parts, memory }: Composition,
+  { inEffect, collaborators: { log }, parts, memory, onStateWrite }: Composition,
   { replicas, limitRows, telemetry }: BackgroundSurroundings,
 ): Promise<BackgroundWork> {
   const { config } = inEffect;
@@ -28,7 +28,7 @@ export async function composeBackground(
     endParkedSpan: createParkedSpanEnder(toRecorderSettings(config), { consumer: telemetry.consumer, log }),
     log,
     shared: new SharedState(memory.replicas),
-    file: createBackgroundFile(config.stateDir, log),
+    file: createBackgroundFile(config.stateDir, log, onStateWrite),
     limitMs: () => inEffect.config.limits.backgroundMs,
   });
   // Those that cannot be stored leave their records now.

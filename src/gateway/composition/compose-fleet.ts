@@ -13,14 +13,14 @@ interface FleetSurroundings {
 
 /** Composes what shares drains with other gateways. Null: there is no fleet. Rejects with a StartError. */
 export async function composeFleet(
-  { inEffect, collaborators: { log }, parts }: Composition,
+  { inEffect, collaborators: { log }, parts, onStateWrite }: Composition,
   { replicas: { registry, drains, backgroundCounts }, limitRows }: FleetSurroundings,
 ): Promise<Fleet | null> {
   const { state, stateDir } = inEffect.config;
   if (state.redis === null) return null;
   const opening = openFleet(toGatewayName(inEffect.config), {
     store: createRedisStore({ url: () => inEffect.config.state.redis ?? '', prefix: state.prefix }),
-    file: createMembershipFile(stateDir, log),
+    file: createMembershipFile(stateDir, log, onStateWrite),
     drains,
     inflight: () => registry.inflightByName(),
     background: () => registry.backgroundByName(),

@@ -3,11 +3,19 @@ import type { ConditionBoard } from '#conditions';
 import type { EnvironmentSecrets } from '#config/secrets';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/control';
+import type { OnStateWrite } from '#state-dir';
 import type { Parts } from '../parts.ts';
 import type { ConfigSource } from '../reload-config.ts';
 import type { ServingMemory } from '../serving/serving-memory.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';
 import type { GatewayEvents } from './gateway-events.ts';
+
+/** Lines of the log that were lost. */
+export interface LostLogLines {
+  readonly lost: number;
+  /** `reader_is_slow`, or a code of the system. */
+  readonly reason: string;
+}
 
 /** What a gateway gets from outside, beside its configuration. */
 export interface GatewayCollaborators {
@@ -19,6 +27,8 @@ export interface GatewayCollaborators {
   readonly configSource?: ConfigSource | undefined;
   /** Resolves the DNS names of services. Unset: the system's resolver. */
   readonly resolver?: Resolver | undefined;
+  /** The lines of the log that were lost since the start, and why the last one was. Unset: nobody knows. */
+  readonly lostLogLines?: (() => LostLogLines) | undefined;
   /** Called with every finished record after it has entered the queue. */
   readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
 }
@@ -32,6 +42,8 @@ export interface Composition {
   readonly events: GatewayEvents;
   /** What is wrong: who knows of something tells it. */
   readonly board: ConditionBoard;
+  /** To be called with what came of each write in state_dir. */
+  readonly onStateWrite: OnStateWrite;
   readonly memory: ServingMemory;
   /** Of the gateway. */
   readonly version: string;

@@ -6,6 +6,7 @@ import type { Composition } from '../composition/gateway-collaborators.ts';
 import { createCertificateProducer } from './certificate-conditions.ts';
 import { createClientsProducer } from './clients-conditions.ts';
 import { addExportConditions } from './export-conditions.ts';
+import { createLogProducer } from './file-conditions.ts';
 import { addMachineConditions } from './machine-conditions.ts';
 import { createModelProducer } from './model-conditions.ts';
 import { createReplicaProducer } from './replica-conditions.ts';
@@ -21,12 +22,14 @@ interface Watched {
 /** Tells the board of everything that can be seen from outside of the parts of a gateway. */
 export function addProducers(composition: Composition, watched: Watched): void {
   const { board, inEffect } = composition;
+  const { lostLogLines } = composition.collaborators;
   const { replicas, certificateWatcher, clientsWatcher } = watched;
   board.add(createReplicaProducer(replicas.registry));
   board.add(createModelProducer(replicas));
   board.add(createSourceProducer(() => replicas.sources));
   board.add(createCertificateProducer(certificateWatcher, Date.now));
   board.add(createClientsProducer(clientsWatcher, () => inEffect.config.clientsFile));
+  if (lostLogLines !== undefined) board.add(createLogProducer(lostLogLines, () => performance.now()));
   addExportConditions(composition, watched);
   addMachineConditions(composition, watched);
 }

@@ -4,6 +4,7 @@ import type { DataPlane } from '../composition/compose-data-plane.ts';
 import type { Composition } from '../composition/gateway-collaborators.ts';
 import { toTelemetrySettings } from '../serving/settings.ts';
 import { FillRate } from './fill-rate.ts';
+import { Growth } from './growth.ts';
 
 /** How the export is doing, and the counters of its records. */
 export interface ExportSources {
@@ -97,15 +98,4 @@ function* callFindings(
   const figures = { reason, queued, failed_calls: failedCalls };
   if (recordDirectory !== null) yield { id: 'records_not_written', subject: recordDirectory, figures };
   else yield { id: 'collector_away', subject: '', figures: { ...figures, collector, advice } };
-}
-
-/** Notices that a count has grown since the last look. */
-class Growth {
-  #last = 0;
-
-  hasGrown(count: number): boolean {
-    const hasGrown = count > this.#last;
-    this.#last = count;
-    return hasGrown;
-  }
 }

@@ -3,6 +3,7 @@ import type { Config } from '#config';
 import type { ConnectionTimeouts } from '#replicas';
 import type { SharedState } from '#replicas/shared';
 import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
+import type { OnStateWrite } from '#state-dir';
 import type { Observation } from '#verdict';
 import { createPodCheck } from './discovery/kubernetes/gate/pod-check.ts';
 import {
@@ -40,6 +41,7 @@ export interface ReplicaControlCollaborators {
   readonly rampMs: () => number;
   /** The policy in effect. */
   readonly routingPolicy: () => string;
+  readonly onStateWrite: OnStateWrite;
   readonly log: DiscoveryLog;
 }
 
@@ -70,13 +72,13 @@ export async function createReplicaControl(
   collaborators: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
   const { config, timeouts } = settings;
-  const { shared, log } = collaborators;
+  const { shared, log, onStateWrite } = collaborators;
   // If a step fails, what the steps before it have opened is closed.
   await using opened = new AsyncDisposableStack();
   const link = new DataPlaneLink();
   const drains = new Drains({
     shared,
-    file: createDrainFile(config.stateDir, log),
+    file: createDrainFile(config.stateDir, log, onStateWrite),
     barrier: () => link.confirm(),
     log,
   });

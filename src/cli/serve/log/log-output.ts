@@ -34,6 +34,8 @@ export class LogOutput implements TextSink {
   readonly #tell: Tell;
   /** Lines that are lost and not told of in the log. */
   #lostLines = 0;
+  /** Lines that were lost since the start. */
+  #allLostLines = 0;
   /** Lines that the log tells of in bytes that may still fail. */
   #toldLines = 0;
   /** Whether standard error says that lines are lost. */
@@ -53,6 +55,10 @@ export class LogOutput implements TextSink {
     return this.#target.isTTY;
   }
 
+  get loss(): { readonly lost: number; readonly reason: string } {
+    return { lost: this.#allLostLines, reason: this.#reason };
+  }
+
   formatOwnLines(format: LineFormat): void {
     this.#format = format;
   }
@@ -70,6 +76,7 @@ export class LogOutput implements TextSink {
 
   #lose(lines: number, reason: string): void {
     this.#lostLines += lines;
+    this.#allLostLines += 1;
     this.#reason = reason;
     if (this.#isLossTold) return;
     this.#isLossTold = true;

@@ -1,25 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { type DrainState, isLogicalTimestamp, isRamp, nextLogicalTimestamp } from '#replicas/drain-state';
-import { createStateFile, type DamageLog, type Parsed } from '#state-dir';
+import { createStateFile, type DamageLog, type OnStateWrite, type Parsed } from '#state-dir';
 import type { DrainFile } from './drains.ts';
 
 const FILE_NAME = 'drains.json';
 /** How long after states could not be stored, as on a full disk, they are stored again. */
 const STORE_AGAIN_MS = 2_000;
 
-/** The log of the file. A pino logger fits. */
-interface DrainFileLog extends DamageLog {
-  info(fields: object, message: string): void;
-}
-
 /**
  * Creates the access to the file, which exists once something is stored. If a drain is lost because the file is
  * damaged, the log says so and the gateway starts: to serve no requests at all would be worse than to send some to a
  * replica that is about to be stopped. States that cannot be stored are stored as soon as the disk allows it.
  */
-export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile {
-  const file = createStateFile<ReadonlyMap<string, DrainState>>(join(stateDir, FILE_NAME), log);
+export function createDrainFile(stateDir: string, log: DamageLog, onWrite?: OnStateWrite): DrainFile {
+  const path = join(stateDir, FILE_NAME);
+  const file = createStateFile<ReadonlyMap<string, DrainState>>(path, log, onWrite);
   /** What was given last. It is on disk, or is being written, unless `isStored` is false. */
   let latest: ReadonlyMap<string, DrainState> = new Map();
   let isStored = true;
@@ -35,7 +31,6 @@ export function createDrainFile(stateDir: string, log: DrainFileLog): DrainFile 
       if (!isClosed) timer ??= setTimeout(() => void storeAgain(), STORE_AGAIN_MS).unref();
       throw error;
     }
-    if (!isStored) log.info({}, 'drain states stored: the disk takes them again');
     isStored = true;
   }
 

@@ -44,6 +44,7 @@ test('what a full disk does not take is told once when it begins, and counted wh
   expect(lines).toEqual([{ n: 1 }, lostLine, { n: 5 }]);
   expect(lines[1]).toMatchObject({ lines: 3, reason: 'ENOSPC' });
   expect(told).toEqual([expect.objectContaining({ level: 'error', reason: 'ENOSPC' })]);
+  expect(output.loss).toEqual({ lost: 3, reason: 'ENOSPC' });
 });
 
 test('what it says of itself has the format of the log, here and on standard error', () => {
