@@ -15,12 +15,13 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 /** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
 #cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
-#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #conditions #config #config/secrets #fleet #otel #otel/base #otel/collector #otel/export #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
+#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #otel #otel/base #otel/collector #otel/export #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
 #background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
-#admin            #base #base/embedded #conditions #config/secrets #config/values #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #verdict #wire zod node:
+#admin            #base #base/embedded #comparisons #conditions #config/secrets #config/values #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #wire zod node:
 #proxy            #access/jwt #access/limits #base/embedded #config #json #json/bytes #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
-#rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #state-dir #verdict zod node:
+#rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #state-dir zod node:
+#comparisons      #otel/outcome #otel/record/registry #replicas/control #verdict node:
 #fleet            #access/limits #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
 #otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record/registry @opentelemetry/ node:
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:

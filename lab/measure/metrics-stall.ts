@@ -72,6 +72,7 @@ async function start(endpoint?: string): Promise<Metrics> {
       models: () => [],
       sources: () => [],
       conditions: () => [],
+      comparisons: () => [],
       gateway: () => ({
         ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
         workerEnds: { ended: 0, hung: 0 },

@@ -247,6 +247,26 @@ export const METRICS = {
     unit: '1',
     description: '1 for each condition that is on. One that is not on has no series.',
   },
+  verdict: {
+    name: 'gateway.verdict',
+    instrument: 'updowncounter',
+    unit: '1',
+    description:
+      '1 for the verdict of each comparison that goes on, 0 for the other two. A comparison goes on until nobody has asked for it for ten minutes; there are 64 at most.',
+  },
+  verdictRatio: {
+    name: 'gateway.verdict.ratio',
+    instrument: 'gauge',
+    unit: '1',
+    description:
+      'How many times that of the baseline a time, or the length of a completion, of the candidate is, of like requests.',
+  },
+  verdictRequests: {
+    name: 'gateway.verdict.requests',
+    instrument: 'gauge',
+    unit: '{request}',
+    description: 'Requests of the candidate that were compared.',
+  },
   waiting: {
     name: 'gateway.waiting',
     instrument: 'updowncounter',

@@ -19,6 +19,7 @@ import { type MetricsPush, startMetricsPush } from './push/metrics-push.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
 import { type SourceState, toSourceMetrics } from './source-metrics.ts';
+import { type ComparisonState, toVerdictMetrics } from './verdict-metrics.ts';
 
 /** Metrics SDK environment variables, "Periodic exporting MetricReader". */
 const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
@@ -42,6 +43,8 @@ export interface MetricsCollaborators {
   readonly sources: () => readonly SourceState[];
   /** What is wrong now. */
   readonly conditions: () => readonly ConditionState[];
+  /** The comparisons of replicas that go on. */
+  readonly comparisons: () => readonly ComparisonState[];
   readonly gateway: () => GatewayState;
   /** The workers that have threads of their own. */
   readonly workers: () => ProcessState['workers'];
@@ -87,6 +90,7 @@ export async function startMetrics(
     yield* toPieces(toModelMetrics(collaborators.models(), interval));
     yield* toSourceMetrics(collaborators.sources(), interval);
     yield* toConditionMetrics(collaborators.conditions(), interval);
+    yield* toPieces(toVerdictMetrics(collaborators.comparisons(), interval));
     yield* toGatewayMetrics(collaborators.gateway(), interval);
     yield* exporting.collect(exportState(), interval);
     const { version, workers } = collaborators;

@@ -17,6 +17,7 @@ export const GROUP = {
   attempt: 'registry.gateway.attempt_metrics',
   discovery: 'registry.gateway.discovery',
   condition: 'registry.gateway.condition',
+  verdict: 'registry.gateway.verdict',
   failedAttemptEvent: 'event.gateway.attempt_failed',
 } as const;
 

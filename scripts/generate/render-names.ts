@@ -74,6 +74,10 @@ ${renderConstants(registry, GROUP.discovery)}} as const;
 /** The attributes of a condition in metrics. */
 export const CONDITION = {
 ${renderConstants(registry, GROUP.condition)}} as const;
+
+/** The attributes of a comparison in metrics. */
+export const VERDICT = {
+${renderConstants(registry, GROUP.verdict)}} as const;
 `;
 }
 

@@ -1,3 +1,4 @@
+import type { GatewayJudge } from '#comparisons';
 import type { Condition } from '#conditions';
 import type { ExportStats, RecentRecords } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
@@ -13,7 +14,6 @@ import type { ChangeDetails, DrainChange } from '#replicas/drain-state';
 import type { BackgroundCount } from '#replicas/terms';
 import type { Figures } from './dashboard/traffic/live-figures.ts';
 import type { IdleWatcher } from './drains/idle-watcher.ts';
-import type { ObservationRing } from './observations/observation-ring.ts';
 
 /** What the routes work with. */
 export interface AdminCollaborators {
@@ -44,9 +44,7 @@ export interface AdminCollaborators {
   readonly ask: (replica: RegisteredReplica) => Promise<void>;
   /** Asks a replica directly whether it is ready to serve, drained or not. */
   readonly probeEngine: (replica: RegisteredReplica, hasCompletion: boolean) => Promise<EngineProbe>;
-  readonly observations: ObservationRing;
-  /** `routing.policy` of the configuration. */
-  readonly routingPolicy: () => string;
+  readonly judge: Pick<GatewayJudge, 'ask'>;
   /** Reads the configuration again. Logs the action and reports it to `onAction`, with the name of the caller's token. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** Called for each action when it is applied, whether it could be stored or not. */

@@ -31,6 +31,7 @@ export const ADMIN_ERRORS = {
   },
   not_found: { status: 404, message: 'No such path or method on the admin API: see GET /openapi.json.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
+  selector_matches_nothing: { status: 404, message: 'No replica is what the selector says.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
   method_not_allowed: { status: 405, message: 'The path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
@@ -67,6 +68,16 @@ export const ADMIN_ERRORS = {
     message:
       'The shared state has not been readable for long enough to tell which gateways have vanished: try again in a few seconds.',
   },
+  groups_overlap: { status: 422, message: 'A replica cannot be compared with itself.' },
+  models_differ: {
+    status: 422,
+    message: 'No model of the candidate is served by the baseline: there are no like requests to compare.',
+  },
+  no_pods: {
+    status: 422,
+    message: 'No replica is a pod: none comes from a Service with `kubernetes`, so there are no labels.',
+  },
+  pods_not_readable: { status: 503, message: 'The API server of Kubernetes did not list the pods.' },
   invalid_config: { status: 422, message: 'The configuration was rejected: nothing has changed.' },
   internal_error: { status: 500, message: 'The admin API failed; see the log.' },
 } as const satisfies Record<string, { readonly status: number; readonly message: string }>;

@@ -19,6 +19,4 @@ export {
   listenForAdmin,
   useAdminTls,
 } from './listener/admin-listener.ts';
-export { ObservationRing } from './observations/observation-ring.ts';
-export { type OutcomeReading, toObservations } from './observations/to-observations.ts';
 export { roundTo3 } from './shown-record.ts';

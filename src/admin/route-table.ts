@@ -9,10 +9,10 @@ import { reloadConfig } from './routes/reload.ts';
 import { listReplicas, showReplica } from './routes/replicas.ts';
 import { recordRolloutStep } from './routes/rollout-steps.ts';
 import { showMetrics } from './routes/telemetry/metrics.ts';
-import { listObservations } from './routes/telemetry/observations.ts';
 import { showOverview } from './routes/telemetry/overview.ts';
 import { listRecords } from './routes/telemetry/records.ts';
 import { showStats } from './routes/telemetry/stats.ts';
+import { showVerdict } from './routes/verdict.ts';
 
 /** Creates all routes of the admin listener. Reads the files of the dashboard. */
 export function createRoutes(): readonly Route[] {
@@ -23,6 +23,7 @@ export function createRoutes(): readonly Route[] {
     drainReplica,
     undrainReplica,
     probeReplica,
+    showVerdict,
     recordRolloutStep,
     listGateways,
     forgetGateway,
@@ -30,7 +31,6 @@ export function createRoutes(): readonly Route[] {
     showStats,
     showMetrics,
     listRecords,
-    listObservations,
     showOverview,
     ...createDashboardRoutes(),
     describeRoutes(() => routes),

@@ -14,6 +14,7 @@ const LOADERS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   top: async () => (await import('./operate/top/top.ts')).top,
   records: async () => (await import('./operate/records.ts')).records,
   stats: async () => (await import('./operate/stats.ts')).stats,
+  verdict: async () => (await import('./operate/verdict.ts')).verdict,
   gateways: async () => (await import('./operate/gateways.ts')).gateways,
   drain: async () => (await import('./drains/drain.ts')).drain,
   undrain: async () => (await import('./drains/undrain.ts')).undrain,

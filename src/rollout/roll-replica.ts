@@ -73,7 +73,6 @@ export async function rollReplica(
     };
     await trace.step(step('answer'), () => untilReady(name, wait));
   }
-  const look = await gateways.follow();
   if (state.stage !== 'undrained') {
     // What an earlier run undrained may have been drained by somebody since then.
     const change = { reason: toReason(settings.reason, marks[0]), ramp: printDuration(settings.rampMs) };
@@ -85,7 +84,6 @@ export async function rollReplica(
   const task = {
     name,
     gateways,
-    look,
     signal,
     falseAlarm: context.falseAlarm,
     isUnderWay: context.isUnderWay,

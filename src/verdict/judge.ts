@@ -24,15 +24,20 @@ export interface Judgement {
 export interface JudgeSettings {
   /** The probability with which a replica that is like its peers may be called bad. */
   readonly falseAlarm: number;
+  /** The probability with which a replica that is 20 % slower may be called good. */
+  readonly missed: number;
   /** The dimensions that may be wrong. The others are only shown. */
   readonly judged: readonly Dimension[];
 }
 
-/** The probability with which a replica that is 20 % slower may be called good. */
-const MISSED = 0.05;
-
 /** A replica that has served fewer requests is not called good. */
 const MIN_REQUESTS = 100;
+
+/** What a replica that is like its peers usually needs: docs/verdict.md. */
+const USUAL_REQUESTS = 600;
+
+/** The evidence of fewer blocks says little about how it goes on. */
+const FEW_BLOCKS = 5;
 
 /** The claims of each dimension. Its evidence is their mean. */
 const CLAIMS: Readonly<Record<Dimension, readonly Claim[]>> = {
@@ -46,19 +51,36 @@ const CLAIMS: Readonly<Record<Dimension, readonly Claim[]>> = {
 };
 
 /** Judges a comparison. Call it after each block: looking often costs nothing. */
-export function judge(comparison: Comparison, { falseAlarm, judged }: JudgeSettings): Judgement {
+export function judge(comparison: Comparison, { falseAlarm, missed, judged }: JudgeSettings): Judgement {
   const bound = Math.log(DIMENSIONS.length / falseAlarm);
   const wrong = judged.filter((dimension) => logEvidenceOf(comparison, dimension) >= bound);
   if (wrong.length > 0) return { kind: 'bad', wrong };
   const fine = TIMES.flatMap((time) => comparison.evidence[`fine_${time}`] ?? []).length;
   const isFine = TIMES.every((time) => {
     const evidence = comparison.evidence[`fine_${time}`];
-    return evidence === undefined || logEvidence(evidence) >= Math.log(1 / MISSED);
+    return evidence === undefined || logEvidence(evidence) >= Math.log(1 / missed);
   });
   return {
     kind: fine > 0 && isFine && comparison.own >= MIN_REQUESTS ? 'good' : 'open',
     wrong: [],
   };
+}
+
+/**
+ * About how many further requests of the replica are needed until it is good, if it goes on like this. Null: its times
+ * are between those of its peers and 20 % longer ones, so that further requests will not tell soon.
+ */
+export function toRequestsNeeded({ evidence, own, blocks }: Comparison, missed: number): number | null {
+  const least = Math.max(0, MIN_REQUESTS - own);
+  const bound = Math.log(1 / missed);
+  const known = TIMES.flatMap((time) => {
+    const of = evidence[`fine_${time}`];
+    return of === undefined ? [] : [logEvidence(of)];
+  });
+  if (blocks < FEW_BLOCKS || known.length === 0) return Math.max(least, USUAL_REQUESTS - own, 1);
+  const open = known.filter((each) => each < bound);
+  if (open.some((each) => each <= 0)) return null;
+  return Math.max(least, ...open.map((each) => Math.ceil((own * (bound - each)) / each)));
 }
 
 /** The logarithm of the evidence that a dimension is wrong; 0 without any. */

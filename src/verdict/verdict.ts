@@ -2,11 +2,13 @@
  * Whether a replica is as good as its peers, from the facts of their requests.
  *
  * It never knows a clock, random numbers or a record: verdicts are computed from numbers alone.
- * Begin with replica-comparison.ts, which a rollout uses once, and watch.ts, which health.peers uses all the time.
+ * Begin with group-comparison.ts, which a verdict that somebody asks for uses, and watch.ts, which health.peers uses all
+ * the time.
  */
 
-export { isFull, MIN_BLOCK_MS, MIN_REQUESTS } from './block-filling.ts';
+export { isFull, MIN_BLOCK_MS, MIN_REQUESTS, thinIndices } from './block-filling.ts';
+export { GroupComparison } from './group-comparison.ts';
 export type { Judgement } from './judge.ts';
 export type { Block, Observation } from './observation.ts';
-export { ReplicaComparison } from './replica-comparison.ts';
+export { SilenceWatch } from './silence.ts';
 export { FALSE_ALARMS_PER_DAY, ReplicaWatch, type WatchedDimension } from './watch.ts';

@@ -102,7 +102,8 @@ function checkCommand([program = '', ...args]: ShellCommand): void {
   else if (program === 'npm') expect(['ci', 'start', 'test', 'pack', 'install']).toContain(args[0]);
   else if (program === 'npx') {
     expect(args.filter((arg) => arg.endsWith('.ts') && !existsSync(join(ROOT, arg)))).toEqual([]);
-  } else expect([...OTHER_PROGRAMS, ...SHELL_WORDS]).toContain(program);
+  } else if (program.startsWith('deploy/')) expect(existsSync(join(ROOT, program)), program).toBe(true);
+  else expect([...OTHER_PROGRAMS, ...SHELL_WORDS]).toContain(program);
 }
 
 function checkGateway(args: readonly string[]): void {

@@ -1,66 +1,42 @@
 import { expect, test } from 'vitest';
-import type { Observation } from '../../src/verdict/observation.ts';
-import { continueSilence, isSilent, type Silence } from '../../src/verdict/silence.ts';
+import { SilenceWatch } from '../../src/verdict/silence.ts';
 
-const ended = (e2eMs: number, count: number): readonly Observation[] =>
-  Array.from({ length: count }, () => ({
-    ...{
-      replica: 'peer',
-      model: 'm',
-      endpoint: '/v1/completions',
-      stream: false,
-      promptTokens: 1,
-      cachedTokens: 0,
-    },
-    ...{
-      completionTokens: 1,
-      maxTokens: null,
-      ttftMs: null,
-      gapMs: null,
-      e2eMs,
-      outcome: 'ok',
-      finish: 'stop',
-    },
-  }));
+interface Case {
+  readonly perSecond: number;
+  readonly e2eMs: number;
+  readonly share?: number;
+  /** When a request of the replica ends. */
+  readonly endsAt?: number;
+}
 
-/** Looks once a second while the peers, three of them, end so many requests between two looks. */
-function watch(
-  seconds: number,
-  {
-    perLook,
-    e2eMs,
-    share = 1,
-    endsAt = -1,
-  }: { perLook: number; e2eMs: number; share?: number; endsAt?: number },
-): Silence {
-  let silence: Silence = { sinceMs: 0, expected: 0 };
+/** Watches a replica while its peers, three of them, end so many requests each second. */
+function watch(seconds: number, { perSecond, e2eMs, share = 1, endsAt = -1 }: Case): SilenceWatch {
+  const silence = new SilenceWatch(0);
   for (let second = 1; second <= seconds; second++) {
-    silence = continueSilence(silence, {
-      ...{
-        nowMs: second * 1_000,
-        ended: second === endsAt,
-        peers: ended(e2eMs, perLook),
-        peerCount: 3,
-        share,
-      },
-    });
+    if (second === endsAt) silence.heard(second * 1_000);
+    for (let count = 0; count < perSecond; count++) {
+      silence.peerEnded({ beganMs: second * 1_000 - e2eMs, peerCount: 3, share });
+    }
   }
   return silence;
 }
 
 test('a replica is silent when its peers have ended what it has not', () => {
-  expect(isSilent(watch(9, { perLook: 150, e2eMs: 200 }), 40, 9_000)).toBe(false);
-  expect(isSilent(watch(10, { perLook: 150, e2eMs: 200 }), 40, 10_000)).toBe(true);
+  const busy = { perSecond: 150, e2eMs: 200 };
+  expect(watch(9, busy).isSilent(40, 9_000)).toBe(false);
+  expect(watch(10, busy).isSilent(40, 10_000)).toBe(true);
 });
 
 test('it is not if it has nothing in flight, little to do, few turns, or has just ended a request', () => {
-  expect(isSilent(watch(60, { perLook: 150, e2eMs: 200 }), 0, 60_000)).toBe(false);
-  expect(isSilent(watch(60, { perLook: 0, e2eMs: 200 }), 40, 60_000)).toBe(false);
-  expect(isSilent(watch(10, { perLook: 60, e2eMs: 200, share: 0.05 }), 1, 10_000)).toBe(false);
-  expect(isSilent(watch(12, { perLook: 150, e2eMs: 200, endsAt: 11 }), 40, 12_000)).toBe(false);
+  const busy = { perSecond: 150, e2eMs: 200 };
+  expect(watch(60, busy).isSilent(0, 60_000)).toBe(false);
+  expect(watch(60, { ...busy, perSecond: 0 }).isSilent(40, 60_000)).toBe(false);
+  expect(watch(10, { ...busy, perSecond: 60, share: 0.05 }).isSilent(1, 10_000)).toBe(false);
+  expect(watch(12, { ...busy, endsAt: 11 }).isSilent(40, 12_000)).toBe(false);
 });
 
 test('requests that its peers began before it served do not count: it could not have ended one of them', () => {
-  expect(isSilent(watch(30, { perLook: 150, e2eMs: 31_000 }), 40, 30_000)).toBe(false);
-  expect(isSilent(watch(40, { perLook: 150, e2eMs: 31_000 }), 40, 40_000)).toBe(true);
+  const slow = { perSecond: 150, e2eMs: 31_000 };
+  expect(watch(30, slow).isSilent(40, 30_000)).toBe(false);
+  expect(watch(40, slow).isSilent(40, 40_000)).toBe(true);
 });

@@ -19,14 +19,15 @@ interface FakeCall {
   readonly search: URLSearchParams;
   readonly path: string;
   readonly authorization: string | undefined;
+  readonly accept: string | undefined;
 }
 
 type Answer = (response: ServerResponse) => void;
-type Kind = 'list' | 'watch' | 'patch';
+type Kind = 'list' | 'watch' | 'patch' | 'pods';
 
 /**
- * A server that speaks as much of the Kubernetes API as the gateway uses: lists and watches of EndpointSlices, and patches
- * of the status of pods.
+ * A server that speaks as much of the Kubernetes API as the gateway uses: lists and watches of EndpointSlices, lists of
+ * pods by their labels, and patches of their status.
  */
 export interface FakeApiServer extends AsyncDisposable {
   readonly url: string;
@@ -75,7 +76,7 @@ export async function startFakeApiServer({
   let version = 100;
   let compactedAt = 0;
   let isSplit = false;
-  const answers: Record<Kind, Answer | null> = { list: null, watch: null, patch: null };
+  const answers: Record<Kind, Answer | null> = { list: null, watch: null, patch: null, pods: null };
   const watches = new Set<ServerResponse>();
   const calls = new EventLog<FakeCall>();
   const opened = new EventLog<ServerResponse>();
@@ -133,12 +134,16 @@ export async function startFakeApiServer({
       return;
     }
     const isWatch = searchParams.get('watch') === 'true';
-    const { authorization } = request.headers;
-    calls.push({ isWatch, search: searchParams, path: pathname, authorization });
-    const answer = answers[isWatch ? 'watch' : 'list'];
+    const isOfPods = pathname === '/api/v1/namespaces/llm/pods';
+    const { authorization, accept } = request.headers;
+    calls.push({ isWatch, search: searchParams, path: pathname, authorization, accept });
+    const answer = answers[isOfPods ? 'pods' : isWatch ? 'watch' : 'list'];
     if (answer !== null) answer(response);
     else if (!isAllowed(authorization)) json(response, 401, { kind: 'Status', code: 401 });
-    else if (!isWatch) {
+    else if (isOfPods) {
+      const items = pods.list(searchParams.get('labelSelector') ?? '');
+      json(response, 200, { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', items });
+    } else if (!isWatch) {
       const metadata = { resourceVersion: String(version) };
       json(response, 200, { kind: 'EndpointSliceList', metadata, items: [...slices.values()] });
     } else {

@@ -7,6 +7,7 @@ export interface FakePod {
   readonly ready?: boolean;
   readonly terminating?: boolean;
   readonly node?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   /** Its readiness gates. */
   readonly gates?: readonly string[];
   /** Whether its Service publishes its address while it is not ready. */
@@ -43,6 +44,14 @@ export class FakePods {
   /** There is no such pod any more, whatever the slices say. */
   delete(name: string): void {
     this.#pods.delete(name);
+  }
+
+  /** The metadata of the pods with these labels: `key=value`, with commas between them. */
+  list(selector: string): readonly object[] {
+    const wanted = selector.split(',').map((label) => label.split('=', 2));
+    return [...this.#pods.values()]
+      .filter(({ labels = {} }) => wanted.every(([key = '', value]) => labels[key] === value))
+      .map((pod) => ({ metadata: { name: pod.name, uid: uidOf(pod), labels: pod.labels } }));
   }
 
   /** The conditions that a pod got by patches. */

@@ -1,4 +1,4 @@
-import { type Block, type Judgement, ReplicaComparison } from '#verdict';
+import { type Block, GroupComparison, type Judgement } from '#verdict';
 import { type Scenario, simulateSeconds } from './workload.ts';
 
 /** How one simulated rollout ended. */
@@ -19,23 +19,25 @@ export interface SimulationSettings {
   readonly ignoresGood: boolean;
 }
 
+/** The probability with which a replica that is 20 % slower may be called good. */
+const MISSED = 0.05;
+
 /** Compares one simulated replica with its peers until there is a verdict. */
 export function runVerdict(
   scenario: Scenario,
   random: () => number,
   { falseAlarm, blockS, maxSeconds, ignoresGood }: SimulationSettings,
 ): SimulatedEnd {
-  const comparison = new ReplicaComparison('r0', 0);
-  comparison.endRamp(0);
+  const comparison = new GroupComparison();
   let block: Block = { own: [], peers: [] };
   let seconds = 0;
   for (const { own, peers } of simulateSeconds(scenario, random)) {
     seconds++;
     block = { own: [...block.own, ...own], peers: [...block.peers, ...peers] };
     if (seconds % blockS !== 0) continue;
-    comparison.addBlock(block);
+    comparison.addBlock(block, { comparesTimes: true });
     block = { own: [], peers: [] };
-    const { kind, wrong } = comparison.judge({ falseAlarm, sharesPrompts: true });
+    const { kind, wrong } = comparison.judge({ falseAlarm, missed: MISSED, sharesPrompts: true });
     const isOver = kind === 'bad' || (kind === 'good' && !ignoresGood) || seconds >= maxSeconds;
     if (isOver) return { kind, wrong, seconds, requests: comparison.requests };
   }

@@ -57,7 +57,8 @@ export function runWatch(
         peers: [...state.block.peers, ...ended.filter((each) => each.replica !== replica)],
         sinceMs: state.block.sinceMs,
       };
-      if (!isFull(state.block, nowMs)) continue;
+      const { own: its, peers: others, sinceMs } = state.block;
+      if (!isFull({ spanMs: nowMs - sinceMs, own: its.length, peers: others.length })) continue;
       state.requests += state.block.own.length;
       state.watch.add(state.block, { tolerance: TOLERANCE, comparesTimes: true });
       state.block = open(nowMs);

@@ -117,6 +117,10 @@ export const SEMCONV = {
   id: 'id',
   severity: 'severity',
   subject: 'subject',
+  candidate: 'candidate',
+  baseline: 'baseline',
+  verdict: 'verdict',
+  measure: 'measure',
   serviceVersion: 'service.version',
   processRuntimeVersion: 'process.runtime.version',
   cpuMode: 'cpu.mode',
@@ -211,4 +215,12 @@ export const CONDITION = {
   id: 'id',
   severity: 'severity',
   subject: 'subject',
+} as const;
+
+/** The attributes of a comparison in metrics. */
+export const VERDICT = {
+  candidate: 'candidate',
+  baseline: 'baseline',
+  verdict: 'verdict',
+  measure: 'measure',
 } as const;

@@ -17,6 +17,7 @@ export {
   ROLLOUT_STEP,
   SCOPE,
   SEMCONV,
+  VERDICT,
 } from './attribute-names.ts';
 export type { FailedAttempt } from './failed-attempt.ts';
 export { OPERATIONS, providerOf } from './operations.ts';

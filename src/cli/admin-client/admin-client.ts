@@ -9,3 +9,4 @@
 export { type AdminClient, openAdmin, RefusedError, UnreachableError } from './client.ts';
 export { callDrain } from './drain-call.ts';
 export { findClientListener, type GatewayOptions } from './find-gateway.ts';
+export { callVerdict } from './verdict-call.ts';

@@ -181,6 +181,49 @@ export const OPERATOR_COMMANDS = {
     options: ADMIN_OPTIONS,
     examples: [{ line: 'gateway stats --json | jq .dropped', does: 'prints how many records were dropped' }],
   },
+  verdict: {
+    group: LOOK,
+    summary: 'say whether replicas are as good as others, by the requests that the gateway has served',
+    details: [
+      'CANDIDATE and BASELINE are names of replicas with commas between them, model:NAME, host:NAME, or ' +
+        'pod.label/KEY=VALUE. Without BASELINE, all other replicas that serve a model of the candidate are meant.',
+      'Asking often costs nothing: the verdict stays as sure as it is. Several gateways are asked when --admin is given ' +
+        'several times; one that finds the candidate bad decides, and then one that finds it good.',
+      'The exit code is 0 for good, 3 for bad, 4 for undecided, 1 if the gateway cannot be asked or refuses, 2 for a wrong ' +
+        'command line.',
+    ],
+    argument: {
+      name: 'CANDIDATE [BASELINE]',
+      help: 'who is judged, and beside whom',
+      isRepeatable: false,
+      words: 'replica',
+    },
+    options: {
+      ...ADMIN_OPTIONS,
+      admin: {
+        ...ADMIN_OPTIONS.admin,
+        multiple: true,
+        help: 'address of an admin API; may be repeated (default: gateway.admin_listen of the configuration file)',
+      },
+      since: {
+        type: 'string',
+        value: 'TIME',
+        help: 'only requests since this time, or since so long ago, such as 10m (default: the last drain or undrain of the candidate, or the start of the gateway)',
+      },
+      wait: {
+        type: 'string',
+        value: 'DURATION',
+        help: 'ask again until it is decided, for at most so long (default: ask once)',
+      },
+    },
+    examples: [
+      { line: 'gateway verdict vllm-3', does: 'compares a replica with all others of its model' },
+      {
+        line: 'gateway verdict pod.label/version=v2 pod.label/version=v1 --wait 10m',
+        does: 'waits until one group of pods is known to be as good as another one, or worse',
+      },
+    ],
+  },
   gateways: {
     group: LOOK,
     summary: 'show the gateways that share their drains with this one',

@@ -46,7 +46,7 @@ export function composeAdmin(
   const { secrets, log, pid } = collaborators;
   const access = new AdminAccess(secrets.tokens);
   const { registry, drains } = replicas;
-  const { serving, telemetry, metrics, figures, recentRecords, observations } = dataPlane;
+  const { serving, telemetry, metrics, figures, recentRecords, judge } = dataPlane;
   const identity = {
     name: toGatewayName(config),
     host: hostname(),
@@ -89,8 +89,7 @@ export function composeAdmin(
       },
       refresh: (replica) => replicas.refresh(replica),
       probeEngine: (replica, hasCompletion) => replicas.probeEngine(replica, hasCompletion),
-      observations,
-      routingPolicy: () => inEffect.config.routing.policy,
+      judge,
       ask: (replica) => replicas.ask(replica),
       reload,
       onAction: (action) => events.emit('action', action),

@@ -1,8 +1,9 @@
 import type { Certificates } from '#access/certificates';
 import type { JwtKeys } from '#access/jwt';
 import type { LimitRows } from '#access/limits';
-import { type FailedTokens, ObservationRing, type RunningFigures, startLiveFigures } from '#admin';
+import { type FailedTokens, type RunningFigures, startLiveFigures } from '#admin';
 import { orStartError } from '#base';
+import type { GatewayJudge } from '#comparisons';
 import { startTelemetry, type Telemetry } from '#otel';
 import { toShownName } from '#otel/base';
 import type { CollectorHeaders } from '#otel/collector';
@@ -16,6 +17,7 @@ import { createServing, type Serving, type ServingSettings } from '../serving/se
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { WorkerGroup } from '../serving/workers/worker-group.ts';
 import { composeBackground } from './compose-background.ts';
+import { composeJudge } from './compose-judge.ts';
 import type { Composition } from './gateway-collaborators.ts';
 import { KnownModels } from './known-models.ts';
 import { createPeerObserver } from './observe-peers.ts';
@@ -29,7 +31,7 @@ export interface DataPlane {
   readonly metrics: Metrics;
   readonly figures: RunningFigures;
   readonly recentRecords: RecentRecords;
-  readonly observations: ObservationRing;
+  readonly judge: GatewayJudge;
 }
 
 interface DataPlaneSurroundings {
@@ -95,6 +97,8 @@ export async function composeDataPlane(
     onHealth: (decision) => replicas.noteHealth(decision),
     onBackground: (response) => background.follow(response),
   };
+  const { ring, judge } = composeJudge(replicas, () => inEffect.config.routing.policy);
+  parts.add('workers', { stop: () => judge.stop() });
   const workerEnds = { ended: 0, hung: 0 };
   const serving =
     workerCount === 1
@@ -123,6 +127,7 @@ export async function composeDataPlane(
       models: () => replicas.models.map(toModelState),
       sources: () => replicas.sources,
       conditions: () => board.current,
+      comparisons: () => judge.running,
       gateway: () => ({
         waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
         connections: readLimit(memory.connections),
@@ -151,13 +156,12 @@ export async function composeDataPlane(
     eventLoops: serving.eventLoopTimes(),
   }));
   parts.add('workers', { stop: () => figures.stop() });
-  const observations = new ObservationRing();
   const recentRecords = new RecentRecords(RECENT_RECORDS);
   const observers: readonly EndedObserver[] = [
     (ended) => recentRecords.add(ended),
     ({ record }) => figures.add(record),
     ({ record }) => metrics.record(record),
-    ({ record }) => observations.add(record),
+    ({ record }) => ring.add(record),
     ({ record }) => collaborators.onRecord?.(record),
     ({ record }) => {
       if (inEffect.config.log.requests) log.info(toAccessLogFields(record), 'request');
@@ -174,7 +178,7 @@ export async function composeDataPlane(
     comparePeers: (isOn) => void events[isOn ? 'on' : 'off']('record', observePeers),
     recordAction: (action) => events.emit('action', action),
   });
-  return { serving, telemetry, metrics, figures, recentRecords, observations };
+  return { serving, telemetry, metrics, figures, recentRecords, judge };
 }
 
 function toReplicaState(

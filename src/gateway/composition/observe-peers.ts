@@ -1,4 +1,4 @@
-import { type OutcomeReading, toObservations } from '#admin';
+import { type OutcomeReading, toObservations } from '#comparisons';
 import type { EndedRecord } from '#otel/queue';
 import type { ReplicaControl } from '#replicas/control';
 

@@ -7,6 +7,7 @@
  */
 
 export { checkReplicas } from './checks/check-replicas.ts';
+export type { ListedPodUids } from './discovery/kubernetes/list-pod-uids.ts';
 export { createResolver, type Endpoint, type Resolver } from './discovery/resolver.ts';
 export {
   type ReadinessGateState,

@@ -6,6 +6,7 @@ import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
 import type { OnStateWrite } from '#state-dir';
 import type { Observation } from '#verdict';
 import { createPodCheck } from './discovery/kubernetes/gate/pod-check.ts';
+import type { ListedPodUids } from './discovery/kubernetes/list-pod-uids.ts';
 import {
   type DiscoveryLog,
   type DiscoverySettings,
@@ -205,6 +206,11 @@ export class ReplicaControl {
   /** Whether Kubernetes or DNS answers for each service. */
   get sources(): readonly SourceState[] {
     return this.#discovery.sources;
+  }
+
+  /** The uids of the pods with all of these labels (`key=value`), in the namespaces of the replicas. Never rejects. */
+  listPods(labels: readonly string[]): Promise<ListedPodUids> {
+    return this.#discovery.listPods(labels);
   }
 
   /** How many replicas each model has. */

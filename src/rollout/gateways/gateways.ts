@@ -1,8 +1,7 @@
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, callDrain, RefusedError, UnreachableError } from '#cli/admin-client';
+import { type AdminClient, callDrain, callVerdict, RefusedError, UnreachableError } from '#cli/admin-client';
 import { toOneLine } from '#cli/terminal';
 import { RolloutStop } from '../stop.ts';
-import { type Followed, followRequests } from './follow-requests.ts';
 import { mergeViews, type ReplicaView, toView } from './replica-view.ts';
 
 /** Whether a replica is ready to serve, and a phrase why not. */
@@ -10,6 +9,9 @@ export interface Readiness {
   readonly state: 'ready' | 'away' | 'unknown';
   readonly problem: string;
 }
+
+/** What the gateways say of a replica. */
+export type GatewayFinding = Awaited<ReturnType<typeof callVerdict>>;
 
 /** A drain that the gateways have refused: they are as before. */
 export class DrainRefused extends RolloutStop {
@@ -98,9 +100,10 @@ export class RolloutGateways {
     }
   }
 
-  /** Begins to follow the requests: each look returns those that have ended since the look before. */
-  follow(): Promise<() => Promise<Followed>> {
-    return followRequests(this.#clients, this.#signal);
+  /** Asks every gateway whether a replica is as good as its peers since it was last undrained. */
+  judge(name: string, peers: readonly string[], falseAlarm: number): Promise<GatewayFinding> {
+    const question = { candidate: name, baseline: peers.join(','), since: null, falseAlarm };
+    return callVerdict(this.#clients, question, this.#signal);
   }
 
   /** Records the span of a step through the first gateway. Never rejects: a trace is no reason to stop. */

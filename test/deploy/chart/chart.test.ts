@@ -189,6 +189,14 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     );
   });
 
+  test('lets the gateway list the pods only if it is to tell them apart by their labels', async () => {
+    const text = await render('--values', exampleOf('pods'), '--set', 'kubernetes.podLabels=true');
+    expect(await findMistakes(text)).toEqual([]);
+    expect(parseManifests(text).find(({ kind }) => kind === 'Role')).toMatchObject({
+      rules: [{}, {}, { apiGroups: [''], resources: ['pods'], verbs: ['list'] }],
+    });
+  });
+
   test('refuses values that it does not know, and several gateways that share nothing', async () => {
     await expect(render(...MINIMAL, '--set', 'colour=red')).rejects.toThrow(
       /additional properties 'colour' not allowed/,

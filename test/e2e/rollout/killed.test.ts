@@ -143,7 +143,7 @@ const MOMENTS: readonly Moment[] = [
       let isUndrained = false;
       return (call) => {
         isUndrained ||= isUndrain(call);
-        return isUndrained && call.includes('/admin/observations');
+        return isUndrained && call.endsWith('/admin/replicas');
       };
     },
     leavesDrained: false,

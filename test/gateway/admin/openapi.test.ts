@@ -35,7 +35,15 @@ const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
     '/admin/replicas/a/probe?completion=maybe',
     '/admin/replicas/nobody/probe',
   ],
-  listObservations: ['/admin/observations', '/admin/observations?after=-1'],
+  showVerdict: [
+    '/admin/verdict?candidate=b&baseline=c',
+    '/admin/verdict?candidate=',
+    '/admin/verdict?candidate=nobody',
+    '/admin/verdict?candidate=host:nowhere',
+    '/admin/verdict?candidate=a&baseline=a',
+    '/admin/verdict?candidate=a&baseline=b',
+    '/admin/verdict?candidate=pod.label/version=v2',
+  ],
   recordRolloutStep: [
     `/admin/rollout-steps?trace_id=${'a'.repeat(32)}&span_id=${'b'.repeat(16)}&step=rollout&start_ms=1&outcome=ok`,
     '/admin/rollout-steps',
@@ -95,6 +103,8 @@ describe('the OpenAPI document', () => {
 const SHOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   forgetGateway: ['200', '503'],
   drainReplica: ['503'],
+  // test/gateway/discovery/pod-labels.test.ts
+  showVerdict: ['503'],
   // test/gateway/admin/drain-token.test.ts
   undrainReplica: ['409'],
 };
@@ -105,7 +115,11 @@ const OF_ANY_CALL = ['408', '413', '500'];
 describe('every answer is as documented, and every documented answer is given:', () => {
   test.for(rows)('$method $path', async ({ method, path, operationId }) => {
     await using replica = await startFakeReplica({ name: 'a' });
-    await using gateway = await startGateway({ replicas: [replica], config: { gateway: { name: 'alone' } } });
+    const others = ['b', 'c'].map((name) => ({ name, url: `${replica.url}/${name}`, models: ['n'] }));
+    await using gateway = await startGateway({
+      replicas: [replica, ...others],
+      config: { gateway: { name: 'alone' } },
+    });
     await using closed = await startGateway({ replicas: [replica], adminToken: null });
     const document = await OpenApiDocument.read(gateway);
     const operation = document.operations.get(`${method} ${path}`);

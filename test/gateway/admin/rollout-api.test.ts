@@ -82,40 +82,6 @@ describe('POST /admin/replicas/{name}/probe', () => {
   });
 });
 
-test('GET /admin/observations has every request after the first call, from all workers, in pages', async () => {
-  await using a = await startFakeReplica({ name: 'a' });
-  await using gateway = await startGateway({ replicas: [a], config: { gateway: { workers: 2 } } });
-  await (await gateway.chat()).text();
-  await gateway.waitForRecords(1);
-  const look = async (after: number) => {
-    const response = await gateway.admin(`/admin/observations?after=${after}`);
-    return (await response.json()) as { observations: readonly object[]; last: number; missed: number };
-  };
-  expect(await look(0)).toMatchObject({
-    observations: [],
-    last: 0,
-    missed: 0,
-    routing_policy: 'round_robin',
-  });
-  await Promise.all(Array.from({ length: 40 }, async () => (await gateway.chat()).text()));
-  const first = await look(0);
-  expect(first).toMatchObject({ last: 40, missed: 0 });
-  expect(first.observations).toHaveLength(40);
-  expect(first.observations[0]).toMatchObject({
-    ...{
-      replica: 'a',
-      model: 'm',
-      endpoint: '/v1/chat/completions',
-      stream: false,
-      outcome: 'ok',
-      finish: 'stop',
-    },
-    ...{ ttft_ms: null, e2e_ms: expect.any(Number) },
-  });
-  await gateway.post('/v1/chat/completions', { model: 'unknown', messages: [] });
-  expect(await look(40)).toMatchObject({ observations: [], last: 40 });
-});
-
 describe('POST /admin/rollout-steps', () => {
   const IDS = { trace_id: 'ab'.repeat(16), span_id: 'cd'.repeat(8) };
   const toPath = (members: Readonly<Record<string, string>>) =>

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readAdminTokens } from '#config/secrets';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
-import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
 
@@ -21,12 +21,15 @@ const codeOf = async (response: Response) =>
 const pathsOf = (method: 'GET' | 'POST') =>
   createRoutes()
     .filter((route) => route.method === method && !route.isPage)
-    .map(({ path }) => path.replace('{name}', 'a'));
+    .map(({ path }) => path.replace('{name}', 'a').replace('/verdict', '/verdict?candidate=a&baseline=b'));
+
+/** The replicas of a gateway all of whose paths are called. */
+const withPeer = (replica: FakeReplica) => [replica, { name: 'b', url: `${replica.url}/b` }];
 
 describe('a read-only token', () => {
   test('reads everything and changes nothing', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
-    await using gateway = await startGateway({ replicas: [replica], readToken: READ_TOKEN });
+    await using gateway = await startGateway({ replicas: withPeer(replica), readToken: READ_TOKEN });
     for (const path of pathsOf('GET')) {
       for (const method of ['GET', 'HEAD']) {
         const response = await call(gateway, method, path, READ_TOKEN);
@@ -39,7 +42,7 @@ describe('a read-only token', () => {
       expect(response.status, path).toBe(403);
       expect(await codeOf(response), path).toBe('read_only_token');
     }
-    expect(await gateway.replicas()).toMatchObject([{ drained: false }]);
+    expect(await gateway.replicas()).toMatchObject([{ drained: false }, { drained: false }]);
     expect(gateway.logLines.join()).not.toContain(READ_TOKEN);
   });
 
@@ -95,7 +98,7 @@ describe('an operator token', () => {
 
   test('reads, drains and undrains, and does nothing else', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
-    await using gateway = await startGateway({ replicas: [replica], moreTokens });
+    await using gateway = await startGateway({ replicas: withPeer(replica), moreTokens });
     for (const path of pathsOf('GET')) {
       const response = await call(gateway, 'GET', path, OPERATOR_TOKEN);
       await response.arrayBuffer();

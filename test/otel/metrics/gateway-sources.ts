@@ -21,6 +21,12 @@ export const GATEWAY_SOURCES = {
   ],
   models: () => [{ name: 'llama-3.3-70b', known: 2, available: 1 }],
   conditions: () => [{ id: 'replica_unreachable', severity: 'warning', subject: 'a' }],
+  comparisons: () => [
+    {
+      ...{ candidate: 'a', baseline: null, verdict: 'undecided' },
+      figures: { requests: 120, gaps_ratio: 1.02, error_share: 0 },
+    },
+  ],
   sources: () => [
     {
       ...{ name: 'vllm', kind: 'kubernetes', state: 'failing' },

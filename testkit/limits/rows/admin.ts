@@ -116,21 +116,21 @@ export const ADMIN: readonly Limit[] = [
     proof: testedBy('test/gateway/admin/overview.test.ts', 'stay when hundreds of successes have followed'),
   },
   {
-    what: 'the requests in one answer of `GET /admin/observations`',
-    source: inFile('src/admin/observations/observation-ring.ts', 'MAX_ANSWER'),
-    past: 'the next call has the rest',
+    what: 'the requests that are kept for `GET /admin/verdict`',
+    source: inFile('src/comparisons/requests/request-ring.ts', 'CAPACITY'),
+    past: 'the answer says since when it knows all of them',
     proof: testedBy(
-      'test/admin/observations/observation-ring.test.ts',
-      'pages follow each other without a gap, and what is not kept any more is counted',
+      'test/comparisons/requests/request-ring.test.ts',
+      'the latest 262,144 requests are kept at least, and it says since when all are',
     ),
   },
   {
-    what: 'the requests that are kept for it',
-    source: inFile('src/admin/observations/observation-ring.ts', 'CAPACITY'),
-    past: 'the oldest are counted as `missed`',
+    what: 'comparisons that go on at the same time',
+    source: inFile('src/comparisons/judge/gateway-judge.ts', 'MAX_RUNNING'),
+    past: 'the one that nobody has asked for longest makes room',
     proof: testedBy(
-      'test/admin/observations/observation-ring.test.ts',
-      'pages follow each other without a gap, and what is not kept any more is counted',
+      'test/comparisons/judge/gateway-judge.test.ts',
+      'many comparisons take bounded memory: the one that nobody has asked for longest makes room',
     ),
   },
   {

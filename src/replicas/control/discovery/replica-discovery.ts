@@ -6,6 +6,7 @@ import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaChanges, ReplicaRegistry } from '../registry/registry.ts';
 import type { EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
+import type { ListedPodUids } from './kubernetes/list-pod-uids.ts';
 import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
 import { isAwaited, isUrgent } from './probe-need.ts';
@@ -123,6 +124,11 @@ export class ReplicaDiscovery {
   /** Whether Kubernetes or DNS answers for each service. */
   get sources(): readonly SourceState[] {
     return this.#endpoints.statesOf(this.#servers.services);
+  }
+
+  /** The uids of the pods with all of these labels (`key=value`) beside those of the services. Never rejects. */
+  listPods(labels: readonly string[]): Promise<ListedPodUids> {
+    return this.#endpoints.listPods(this.#servers.services, labels);
   }
 
   stop(): void {

@@ -3,6 +3,7 @@ import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
 import type { PodCheck } from './kubernetes/gate/pod-check.ts';
 import { ReadinessGates } from './kubernetes/gate/readiness-gates.ts';
 import { KubernetesDiscovery } from './kubernetes/kubernetes-discovery.ts';
+import { type ListedPodUids, listPodUids } from './kubernetes/list-pod-uids.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
 import type { ServiceConfig } from './servers.ts';
 import type { SourceState } from './source-state.ts';
@@ -83,6 +84,14 @@ export class ServiceEndpoints {
             readinessGate: this.#gates.stateOf(service),
           };
     });
+  }
+
+  /** The uids of the pods with all of these labels, in the namespaces of these services. Never rejects. */
+  listPods(services: readonly ServiceConfig[], labels: readonly string[]): Promise<ListedPodUids> {
+    return listPodUids(
+      services.flatMap(({ kubernetes }) => kubernetes ?? []),
+      labels,
+    );
   }
 
   stop(): void {

@@ -1,13 +1,9 @@
-import type { Block, Observation } from '#verdict';
+import { type Block, type Observation, thinIndices } from '#verdict';
 
 /** The latest requests that are kept, of all replicas, and of each. Each takes about 200 bytes. */
 const MAX_KEPT = 65_536;
 const MAX_KEPT_OF_ONE = 512;
 const MIN_KEPT_OF_ONE = 64;
-
-/** A block has so many requests of the replica at most, and so many of its peers: more tell hardly more. */
-const MAX_OWN = 250;
-const MAX_PEERS = 750;
 
 /** The requests of one replica, in the order in which they ended. */
 interface Ended {
@@ -42,7 +38,7 @@ export class PeerBlocks {
     const sources = [replica, ...peers].map((name) => this.#byReplica.get(name));
     const fromMs = Math.max(sinceMs, ...sources.map((ended) => ended?.completeFromMs ?? sinceMs));
     const [own = [], ...others] = sources.map((ended) => endedAfter(ended, fromMs));
-    return { own: thin(own, MAX_OWN), peers: thin(others.flat(), MAX_PEERS) };
+    return { own: thin(own, 'own'), peers: thin(others.flat(), 'peers') };
   }
 
   /** Whether so many requests of a replica have ended since then. */
@@ -87,11 +83,6 @@ function indexAfter({ requests }: Ended, ms: number): number {
   return low;
 }
 
-/** At most so many of them, at even distances. */
-function thin(observations: readonly Observation[], max: number): readonly Observation[] {
-  const step = observations.length / max;
-  if (step <= 1) return observations;
-  return Array.from({ length: max }, (_, index) => observations[Math.floor(index * step)]).filter(
-    (each) => each !== undefined,
-  );
+function thin(observations: readonly Observation[], side: 'own' | 'peers'): readonly Observation[] {
+  return thinIndices(observations.length, side).flatMap((index) => observations[index] ?? []);
 }

@@ -180,8 +180,9 @@ export class PeerWatch {
   #blockOf(replica: string, index: number, sinceMs: number): Block | null {
     if (!this.#blocks.hasEnded(replica, MIN_REQUESTS, sinceMs)) return null;
     const peers = this.#peers.peersAt(index, this.#collaborators.registry.replicas);
-    const block = { ...this.#blocks.blockOf(replica, peers, sinceMs), sinceMs };
-    return isFull(block, this.#nowMs()) ? block : null;
+    const block = this.#blocks.blockOf(replica, peers, sinceMs);
+    const size = { spanMs: this.#nowMs() - sinceMs, own: block.own.length, peers: block.peers.length };
+    return isFull(size) ? block : null;
   }
 
   #takeOut(

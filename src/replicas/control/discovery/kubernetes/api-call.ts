@@ -54,9 +54,13 @@ const MAX_ACCOUNT_BYTES = 1024 ** 2;
 /** More is not waited for because the API server says so. */
 const MAX_RETRY_AFTER_S = 60;
 
-/** What to ask. `path`: behind that of `api_server`, with its query. `patch`: a strategic merge patch; null: a GET. */
+/**
+ * What to ask. `path`: behind that of `api_server`, with its query. `patch`: a strategic merge patch; null: a GET. `accept`:
+ * another form of the answer than the plain JSON.
+ */
 export interface ApiRequest {
   readonly path: (namespace: string) => string;
+  readonly accept?: string;
   readonly patch?: object | null;
 }
 
@@ -74,7 +78,7 @@ export interface ApiCall extends AsyncDisposable {
  */
 export async function callApi(
   source: KubernetesSource,
-  { path, patch = null }: ApiRequest,
+  { path, patch = null, accept = 'application/json' }: ApiRequest,
   signal: AbortSignal,
 ): Promise<ApiCall> {
   const { origin, pathname, protocol } = new URL(source.apiServer);
@@ -96,7 +100,7 @@ export async function callApi(
       blocking: false,
       ...(patch === null ? { method: 'GET' } : { method: 'PATCH', body: JSON.stringify(patch) }),
       headers: {
-        accept: 'application/json',
+        accept,
         ...(patch === null ? {} : { 'content-type': 'application/strategic-merge-patch+json' }),
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
       },

@@ -1,0 +1,15 @@
+/*
+ * The judge of the gateway: whether one group of replicas is as good as another one, by the requests that this gateway has
+ * served. It keeps the facts of the latest requests in columns, and goes on with each comparison while somebody asks.
+ *
+ * It never knows a call of the admin API. The statistics are those of #verdict.
+ * Begin with judge/gateway-judge.ts; groups/ finds whom a selector means, requests/ keeps what is compared.
+ */
+
+export type { GroupName, GroupsProblem } from './groups/find-groups.ts';
+export type { PodsProblem } from './groups/pod-labels.ts';
+export { parseSelector, SELECTOR_FORM, type Selector } from './groups/selector.ts';
+export { type Answer, type ComparisonState, GatewayJudge } from './judge/gateway-judge.ts';
+export { WRONG_BY_ITSELF } from './judge/judge-groups.ts';
+export { RequestRing } from './requests/request-ring.ts';
+export { type OutcomeReading, toObservations } from './requests/to-observations.ts';

@@ -1,0 +1,109 @@
+import type { RegisteredReplica } from '#replicas/control';
+import type { Groups } from '../groups/find-groups.ts';
+import type { Moment, RunningComparison } from './running-comparison.ts';
+
+/** What can be wrong with a candidate besides what its requests show beside those of its peers. */
+export const WRONG_BY_ITSELF = ['unreachable', 'failing', 'silent'] as const;
+
+/** What has been found out so far, of one gateway's requests. */
+export interface Verdict {
+  readonly verdict: 'good' | 'bad' | 'undecided';
+  /** One line that follows the name of the candidate. */
+  readonly sentence: string;
+  /** The figures that people follow, in few words. */
+  readonly summary: string;
+  /** What is wrong: codes; none unless it is bad. */
+  readonly reasons: readonly string[];
+  /** The requests that have been compared. */
+  readonly requests: number;
+  readonly baselineRequests: number;
+  /** About how many further requests of the candidate are needed; null if it is decided, or if more will not tell. */
+  readonly requestsNeeded: number | null;
+  /** By the names that the admin API has for them. */
+  readonly figures: Readonly<Record<string, number>>;
+}
+
+/** How sure it must be, and by what. */
+export interface JudgeSettings {
+  readonly falseAlarm: number;
+  readonly missed: number;
+  /** Whether the replicas get the same kinds of prompts. */
+  readonly sharesPrompts: boolean;
+}
+
+/** A replica that cannot be reached, or is failing, for so long is bad. */
+const AWAY_MS = 5_000;
+
+interface Surroundings {
+  readonly moment: Moment;
+  /** The replicas that there are, by name. */
+  readonly replicas: ReadonlyMap<string, RegisteredReplica>;
+  readonly epochMs: number;
+}
+
+/** Judges the candidate of a comparison. */
+export function judgeGroups(
+  running: RunningComparison,
+  surroundings: Surroundings,
+  settings: JudgeSettings,
+): Verdict {
+  const { comparison } = running;
+  const known = {
+    summary: comparison.toText(),
+    requests: comparison.requests,
+    baselineRequests: comparison.peerRequests,
+    figures: comparison.toFigures(),
+  };
+  const itself = findWrongByItself(running, surroundings);
+  if (itself !== null) return { ...known, ...itself, verdict: 'bad', requestsNeeded: null };
+  const judgement = comparison.judge(settings);
+  const { kind, wrong } = judgement;
+  if (kind === 'bad') {
+    const sentence = `is worse than its peers: ${comparison.explain(judgement)} (${known.requests} requests)`;
+    return { ...known, verdict: 'bad', sentence, reasons: wrong, requestsNeeded: null };
+  }
+  if (kind === 'good') {
+    const sentence = `is as good as its peers: ${known.summary}`;
+    return { ...known, verdict: 'good', sentence, reasons: [], requestsNeeded: null };
+  }
+  const requestsNeeded = comparison.requestsNeeded(settings);
+  const sentence = `cannot be judged yet: ${known.summary}; ${toOutlook(requestsNeeded)}`;
+  return { ...known, verdict: 'undecided', sentence, reasons: [], requestsNeeded };
+}
+
+function toOutlook(requestsNeeded: number | null): string {
+  return requestsNeeded === null
+    ? 'it is between as fast as its peers and 20 % slower, so that more requests may not tell'
+    : `about ${requestsNeeded} more are needed`;
+}
+
+function findWrongByItself(
+  running: RunningComparison,
+  { moment, replicas, epochMs }: Surroundings,
+): Pick<Verdict, 'sentence' | 'reasons'> | null {
+  const { groups } = moment;
+  const own = [...groups.candidate].flatMap((name) => replicas.get(name) ?? []);
+  const isLong = (since: string | null) => since !== null && epochMs - Date.parse(since) >= AWAY_MS;
+  const away = own.find(
+    ({ reachability: { state, since } }) => (state === 'unreachable' || state === 'loading') && isLong(since),
+  );
+  if (away !== undefined) {
+    return { reasons: ['unreachable'], sentence: say(groups, away.name, 'does not answer any more') };
+  }
+  const failing = own.find(({ health }) => health?.state === 'failing' && isLong(health.since));
+  if (failing !== undefined) {
+    const why = failing.health?.failingBy.join(', ');
+    const text = `is failing by the gateway's health checks (${why}), with ${failing.inflight} requests in flight`;
+    return { reasons: ['failing'], sentence: say(groups, failing.name, text) };
+  }
+  const inflightOf = (name: string) => replicas.get(name)?.inflight ?? 0;
+  const [silent] = running.silentOnes(moment, inflightOf);
+  if (silent === undefined) return null;
+  const text = `is silent: ${inflightOf(silent)} requests in flight, and none ends while those of its peers do`;
+  return { reasons: ['silent'], sentence: say(groups, silent, text) };
+}
+
+/** Of a group, it is said which one is meant. */
+function say({ candidate }: Groups, replica: string, text: string): string {
+  return candidate.size === 1 ? text : `has a replica, ${replica}, that ${text}`;
+}

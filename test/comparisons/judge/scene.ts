@@ -1,0 +1,136 @@
+import type { RequestRecord } from '#otel/record/registry';
+import type { ListedPodUids, RegisteredReplica } from '#replicas/control';
+import { toRandom } from '#testkit/random.ts';
+import { PLAIN, type Scenario, simulateSeconds } from '#testkit/verdict/workload.ts';
+import type { Observation } from '#verdict';
+import { parseSelector } from '../../../src/comparisons/groups/selector.ts';
+import { GatewayJudge, type Question } from '../../../src/comparisons/judge/gateway-judge.ts';
+import { RequestRing } from '../../../src/comparisons/requests/request-ring.ts';
+
+/** When the gateway of a scene started. */
+export const START_EPOCH_MS = Date.parse('2026-01-31T12:00:00Z');
+
+/** What a test changes of a replica. */
+export interface Replica {
+  models: readonly string[] | null;
+  host: string;
+  serverId?: string;
+  drained: boolean;
+  since: string | null;
+  rampShare: number | null;
+  reachability: { state: string; since: string | null; reason: null };
+  health: { state: string; since: string | null; failingBy: readonly string[] } | null;
+  inflight: number;
+}
+
+/** A judge with a clock of its own. */
+export interface JudgeScene {
+  readonly judge: GatewayJudge;
+  readonly ring: RequestRing;
+  readonly replicas: Map<string, Replica>;
+  readonly clock: { nowMs: number };
+  /** What the API server answers. */
+  pods: ListedPodUids;
+  listedPods: number;
+  /** Lets seconds of a simulated load pass; r0 is the replica that may be bad. */
+  pass(seconds: number, scenario?: Partial<Scenario>): void;
+  ask(
+    candidate: string,
+    baseline?: string | null,
+    changes?: Partial<Question>,
+  ): ReturnType<GatewayJudge['ask']>;
+}
+
+/** Creates the scene with replicas r0 to r3 of the model m. */
+export function createScene({ policy = 'round_robin' } = {}): JudgeScene {
+  const clock = { nowMs: 1_000 };
+  const replicas = new Map<string, Replica>();
+  for (let index = 0; index < 4; index++) replicas.set(`r${index}`, newReplica());
+  const ring = new RequestRing({
+    isWarm: (name) => (replicas.get(name)?.rampShare ?? null) === null,
+    nowMs: () => clock.nowMs,
+  });
+  const random = toRandom(7);
+  const loads = new Map<string, ReturnType<typeof simulateSeconds>>();
+  const scene: JudgeScene = {
+    ...{ ring, replicas, clock, pods: { kind: 'no_source' }, listedPods: 0 },
+    judge: new GatewayJudge({
+      ring,
+      registry: {
+        get replicas() {
+          return [...replicas].map(([name, replica]) => toRegistered(name, replica));
+        },
+      },
+      routingPolicy: () => policy,
+      async listPods() {
+        scene.listedPods++;
+        return scene.pods;
+      },
+      nowMs: () => clock.nowMs,
+      epochMs: () => START_EPOCH_MS - 1_000 + clock.nowMs,
+    }),
+    pass(seconds, scenario = {}) {
+      const key = JSON.stringify(scenario);
+      const load = loads.get(key) ?? simulateSeconds({ ...PLAIN, ...scenario }, random);
+      loads.set(key, load);
+      for (let second = 0; second < seconds; second++) {
+        const { own, peers } = load.next().value ?? { own: [], peers: [] };
+        const ended = [...own, ...peers].toSorted(() => random() - 0.5);
+        for (const observation of ended) {
+          clock.nowMs += 1_000 / ended.length;
+          ring.add(toRecord(observation));
+        }
+      }
+    },
+    ask: (candidate, baseline = null, changes = {}) =>
+      scene.judge.ask({
+        selectors: { candidate: parse(candidate), baseline: baseline === null ? null : parse(baseline) },
+        texts: { candidate, baseline },
+        ...{ sinceEpochMs: null, falseAlarm: 0.001, missed: 0.05 },
+        ...changes,
+      }),
+  };
+  return scene;
+}
+
+function parse(text: string) {
+  const selector = parseSelector(text);
+  if (selector === null) throw new Error(`no selector: ${text}`);
+  return selector;
+}
+
+/** A replica that serves. */
+export function newReplica(): Replica {
+  return {
+    ...{ models: ['m'], host: 'h', drained: false, since: null, rampShare: null, inflight: 0 },
+    reachability: { state: 'reachable', since: null, reason: null },
+    health: { state: 'ok', since: null, failingBy: [] },
+  };
+}
+
+/** The members that a judge reads. */
+function toRegistered(name: string, replica: Replica): RegisteredReplica {
+  const { models, host, serverId, drained, since, rampShare, reachability, health, inflight } = replica;
+  return {
+    ...{ name, models, reachability, health, inflight },
+    config: { host, serverId },
+    drain: { drained, since },
+    ramp: rampShare === null ? null : { share: rampShare },
+  } as unknown as RegisteredReplica;
+}
+
+function toRecord(observation: Observation): RequestRecord {
+  const { replica, endpoint, stream, e2eMs, outcome } = observation;
+  const { model, promptTokens, cachedTokens, completionTokens, ttftMs, gapMs, finish } = observation;
+  return {
+    ...{ request_id: '', trace_id: '', ts: '', replica, endpoint, stream, e2e_ms: e2eMs },
+    status: outcome === 'ok' ? 200 : 500,
+    ...(model !== null && { model }),
+    ...(promptTokens !== null && { prompt_tokens: promptTokens }),
+    ...(cachedTokens !== null && { cached_tokens: cachedTokens }),
+    ...(completionTokens !== null && { completion_tokens: completionTokens }),
+    ...(ttftMs !== null && { ttft_ms: ttftMs }),
+    ...(gapMs !== null && { gap_p50_ms: gapMs }),
+    ...(finish !== null && { finish_reasons: [finish] }),
+  };
+}
