@@ -32,6 +32,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   pictures: 'the pictures of the dashboard, of a fleet under load; writes docs/images',
   peers: 'health.peers before engines that fail or are slow, in real processes',
   'measure/clients': 'the CPU time of API keys, limits and tokens of an issuer',
+  'measure/frozen':
+    'how often and how soon health.frozen_after finds a replica, in simulated days; writes docs/evidence/frozen.md',
   'measure/fleet': 'the cost of shared state for Redis and a gateway',
   'measure/fleet-limits': 'what two gateways admit of the limits of clients',
   'measure/guard': 'the CPU time of a request, with a bound; part of CI',

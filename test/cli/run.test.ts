@@ -184,7 +184,7 @@ describe('gateway check', () => {
 
   it.each([
     ['health: {}\n', ''],
-    ['health: { active: false }\n', ''],
+    ['health: { passive: false, active: false }\n', ''], // silence still counts
     ['', OFF],
     ['health: { passive: false, active: false, frozen_after: off }\n', OFF],
     ['health: { passive: false, active: false, frozen_after: off, peers: {} }\n', ''],

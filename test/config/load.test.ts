@@ -414,7 +414,7 @@ describe('health', () => {
   it('is on when it is there, if only as {}, but for the comparison with peers', () => {
     expect(healthOf('health: {}\n')).toMatchObject({
       ...{ passive: true, active: true, path: 'auto', peers: null },
-      frozenAfterMs: null,
+      frozenAfterMs: 'auto',
     });
   });
 
@@ -432,8 +432,19 @@ describe('health', () => {
 
   it.each(['true', '0s', 'never', '25h'])('refuses frozen_after: %s', (word) => {
     expect(() => healthOf(`health: { frozen_after: ${word} }\n`)).toThrow(
-      'expected off, or a duration from 100ms to 24h',
+      'expected auto, off, or a duration from 100ms to 24h',
     );
+  });
+
+  it('has frozen_after: auto and durations, which mean the same after printing', () => {
+    for (const [text, expected] of [
+      ['auto', 'auto'],
+      ['45s', 45_000],
+    ] as const) {
+      const config = parseConfig(`${REPLICA}health: { frozen_after: ${text} }\n`, source);
+      expect(config.health.frozenAfterMs).toBe(expected);
+      expect(printConfig(config)).toContain(`frozen_after: ${text}\n`);
+    }
   });
 
   it('means the same after printing where it is off', () => {

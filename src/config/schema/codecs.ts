@@ -73,21 +73,25 @@ export function duration({ minMs = 1 } = {}) {
 }
 
 /**
- * A duration, or `off`; decodes to milliseconds, which are null for `off`. `false` means the same: tools that write YAML
- * 1.1, such as helm, turn `off` into it.
+ * `auto`, `off` or a duration; decodes to milliseconds, which are null for `off`. `false` means `off`: tools that write
+ * YAML 1.1, such as helm, turn one into the other.
  */
-export function durationOrOff({ minMs = 1 } = {}) {
-  const title = `off, or a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h30m`;
-  const text = z.string().meta({ pattern: orVariable(`off|false|${DURATION_PATTERN}`) });
+export function durationOrAuto({ minMs = 1 } = {}) {
+  const title = `auto, off, or a duration from ${printDuration(minMs)} to 24h, such as 500ms, 10s, 15m or 1h30m`;
+  const text = z.string().meta({ pattern: orVariable(`auto|off|false|${DURATION_PATTERN}`) });
   const given = z.union([z.literal(false), text], { error: title }).meta({ title });
   return z
-    .codec(given, z.custom<In<'Ms'> | null>(), {
+    .codec(given, z.custom<In<'Ms'> | 'auto' | null>(), {
       decode(value, context) {
         const word = String(value);
+        if (word === 'auto') return word;
         if (word === 'off' || word === 'false') return null;
         return within(parseDuration(word), minMs, MAX_DURATION_MS) ?? refuse(context, value, title);
       },
-      encode: (value) => (value === null ? 'off' : printDuration(value)),
+      encode(value) {
+        if (value === 'auto') return value;
+        return value === null ? 'off' : printDuration(value);
+      },
     })
     .register(facts, { unit: 'Ms' });
 }

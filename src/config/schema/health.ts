@@ -1,4 +1,4 @@
-import { duration, durationOrOff, flag, percent, text, wholeNumber } from './codecs.ts';
+import { duration, durationOrAuto, flag, percent, text, wholeNumber } from './codecs.ts';
 import { section } from './keys.ts';
 
 const URL_PATH_OR_AUTO = /^auto$|^\/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]{0,1023}$/; // RFC 3986 3.3, with a query if need be
@@ -46,10 +46,10 @@ export const health = section({
   cool_down: duration({ minMs: 10 })
     .prefault('10s')
     .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
-  frozen_after: durationOrOff({ minMs: 100 })
-    .prefault('off')
+  frozen_after: durationOrAuto({ minMs: 100 })
+    .prefault('auto')
     .describe(
-      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `off`: silence does not count.',
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `auto`: for at least 15s, and three times as long as any such silence of these replicas that ended by itself within a day: see routing.md. `off`: silence does not count.',
     ),
   peers: peers
     .optional()

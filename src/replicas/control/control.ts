@@ -18,6 +18,7 @@ export {
 export { Drains } from './drains/drains.ts';
 export { KEPT_GONE_MS, LOOK_FOR_GONE_MS, logForgotten } from './drains/forget-gone.ts';
 export type { EngineProbe } from './engine-probe.ts';
+export { AUTO_BOUND, FrozenWatch, type SilenceBound } from './health/frozen-watch.ts';
 export { type ProbeTarget, probe } from './probe.ts';
 export { BackgroundCounts, type BackgroundServer, serverKeyOf } from './registry/background-counts.ts';
 export type { RegisteredReplica } from './registry/registered-replica.ts';

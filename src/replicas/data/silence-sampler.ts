@@ -1,4 +1,4 @@
-import { type SilenceTable, toSampleMs } from '#replicas/shared';
+import { type FrozenAfter, type SilenceTable, toSampleMs } from '#replicas/shared';
 import type { DeadlineClock, UpstreamConnections } from '#wire';
 
 /** What a sampler reads and writes. */
@@ -20,7 +20,7 @@ interface SampledReplica {
  */
 export class SilenceSampler {
   readonly #collaborators: SilenceSamplerCollaborators;
-  #frozenAfterMs: number | null = null;
+  #frozenAfterMs: FrozenAfter | null = null;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(collaborators: SilenceSamplerCollaborators) {
@@ -28,7 +28,7 @@ export class SilenceSampler {
   }
 
   /** Samples often enough for this duration; null: not at all. */
-  configure(frozenAfterMs: number | null): void {
+  configure(frozenAfterMs: FrozenAfter | null): void {
     if (frozenAfterMs === this.#frozenAfterMs) return;
     this.stop();
     this.#frozenAfterMs = frozenAfterMs;

@@ -1,5 +1,6 @@
 import { HEALTH_JUDGES, type HealthJudge } from '#replicas/terms';
 import type { SharedTable } from '#shared-memory';
+import type { FrozenAfter } from './silence-table.ts';
 
 /** One bit for each judge that finds that a replica fails. */
 const FAILING = {
@@ -22,7 +23,7 @@ export interface HealthSettings {
   /** How often one request tries a replica whose connections were refused, or that was frozen. */
   readonly coolDownMs: number;
   /** How long a replica may be silent while its peers are not; null: that does not count. */
-  readonly frozenAfterMs: number | null;
+  readonly frozenAfterMs: FrozenAfter | null;
   /** How it is compared with its peers; null: not at all. */
   readonly peers: object | null;
 }

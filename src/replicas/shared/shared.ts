@@ -18,7 +18,7 @@ export {
   SharedState,
   type SharedStateMemory,
 } from './shared-state.ts';
-export { type Silence, type SilenceTable, toSampleMs } from './silence-table.ts';
+export { type FrozenAfter, type Silence, type SilenceTable, toSampleMs } from './silence-table.ts';
 export {
   isCalledAs,
   mayRead,

@@ -102,9 +102,14 @@ export class SilenceTable {
   }
 }
 
+/** How long a replica may be silent, in milliseconds; `auto`: for as long as is usual. */
+export type FrozenAfter = number | 'auto';
+
+const USUAL_SAMPLE_MS = 1_000;
+
 /** How often workers sample, if a replica may be silent for so long. */
-export function toSampleMs(frozenAfterMs: number): number {
-  return Math.min(1_000, frozenAfterMs / 4);
+export function toSampleMs(frozenAfterMs: FrozenAfter): number {
+  return frozenAfterMs === 'auto' ? USUAL_SAMPLE_MS : Math.min(USUAL_SAMPLE_MS, frozenAfterMs / 4);
 }
 
 function toCell(ms: number | null): bigint {

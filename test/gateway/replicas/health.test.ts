@@ -40,12 +40,12 @@ const linesOf = (gateway: StartedGateway, message: string) =>
 const healthOf = async (gateway: StartedGateway) => (await gateway.replicas()).map(({ health }) => health);
 
 describe('an empty section, health: {}', () => {
-  test('has the judges of connections and probes', async () => {
+  test('has the judges of connections, probes and silence', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     await using gateway = await startGateway({ replicas, config: { health: {} } });
     const metrics = await (await gateway.admin('/metrics')).text();
     const judges = [...metrics.matchAll(/^gateway_replica_failing_by\{.*gateway_judge="(\w+)".*\} 0$/gm)];
-    expect(new Set(judges.map(([, judge]) => judge))).toEqual(new Set(['connections', 'probes']));
+    expect(new Set(judges.map(([, judge]) => judge))).toEqual(new Set(['connections', 'probes', 'frozen']));
     expect(await healthOf(gateway)).toEqual(['ok', 'ok']);
   });
 });

@@ -1,8 +1,15 @@
-import { type HealthTable, type Silence, type SilenceTable, toSampleMs } from '#replicas/shared';
+import {
+  type FrozenAfter,
+  type HealthTable,
+  type Silence,
+  type SilenceTable,
+  toSampleMs,
+} from '#replicas/shared';
 import { groupByModel } from '#replicas/terms';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
 import type { ReplicaRegistry } from '../registry/registry.ts';
 import type { HealthDecisions } from './health-decisions.ts';
+import { toSilentSince, UsualSilences } from './usual-silences.ts';
 
 export interface FrozenWatchCollaborators {
   readonly registry: Pick<ReplicaRegistry, 'replicas'>;
@@ -11,15 +18,26 @@ export interface FrozenWatchCollaborators {
   readonly decisions: Pick<HealthDecisions, 'note'>;
 }
 
+/** When a silence counts. */
+export interface SilenceBound {
+  readonly frozenAfterMs: number;
+  /** Whether it counts only if it is also longer than is usual. */
+  readonly sparesUsual: boolean;
+}
+
+/** What `auto` stands for: `npm run lab -- measure/frozen` compares it with other times. */
+export const AUTO_BOUND: SilenceBound = { frozenAfterMs: 15_000, sparesUsual: true };
+
 /**
  * Finds replicas that are frozen: a request has waited on them, and nothing has come from them on any connection, for
  * `health.frozen_after`, while another replica of the same model sent something. A replica without such a peer is never
- * frozen: its silence may be that of a long prompt.
+ * frozen: its silence may be that of a long prompt. With `auto`, it is also longer than is usual.
  */
 export class FrozenWatch {
   readonly #collaborators: FrozenWatchCollaborators;
   /** When frozen replicas were found so, in milliseconds of the clock that all threads share. */
   readonly #frozenAtMs = new WeakMap<RegisteredReplica, number>();
+  readonly #usual = new UsualSilences();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(collaborators: FrozenWatchCollaborators) {
@@ -27,10 +45,11 @@ export class FrozenWatch {
   }
 
   /** Checks from now on; with null, not any more. */
-  start(frozenAfterMs: number | null): void {
+  start(frozenAfterMs: FrozenAfter | null): void {
     this.stop();
     if (frozenAfterMs === null) return;
-    this.#timer = setInterval(() => this.check(frozenAfterMs), toSampleMs(frozenAfterMs));
+    const bound = frozenAfterMs === 'auto' ? AUTO_BOUND : { frozenAfterMs, sparesUsual: false };
+    this.#timer = setInterval(() => this.check(bound), toSampleMs(frozenAfterMs));
     this.#timer.unref();
   }
 
@@ -39,23 +58,29 @@ export class FrozenWatch {
   }
 
   /** Judges all replicas that are not drained by what the workers have sampled. */
-  check(frozenAfterMs: number): void {
+  check({ frozenAfterMs, sparesUsual }: SilenceBound): void {
     const { registry, silences } = this.#collaborators;
     // A worker whose thread stalls has not read what replicas have sent since.
     const asOfMs = silences.oldestSampleMs;
     if (asOfMs === null) return;
     const replicas = registry.replicas.filter(({ drain }) => !drain.drained);
     const seen = new Map(replicas.map((replica) => [replica, silences.silenceOf(replica.slot)]));
+    const isFrozen = (replica: RegisteredReplica) =>
+      this.#collaborators.table.isFailingBy(replica.slot, 'frozen');
+    this.#usual.look(seen, asOfMs);
     const sinceMs = asOfMs - frozenAfterMs;
     const { byModel, ofUnknown } = groupByModel(replicas);
-    const besideHeard = new Set(
-      [...byModel.values(), ofUnknown].flatMap((group) =>
-        group.some((replica) => wasHeard(seen.get(replica), sinceMs)) ? group : [],
-      ),
+    const heard = [...byModel.values(), ofUnknown].filter((group) =>
+      group.some((replica) => wasHeard(seen.get(replica), sinceMs)),
     );
     for (const [replica, silence] of seen) {
-      if (this.#collaborators.table.isFailingBy(replica.slot, 'frozen')) this.#recover(replica, silence);
-      else if (besideHeard.has(replica) && isSilent(silence, sinceMs)) this.#freeze(replica, silence);
+      if (isFrozen(replica)) this.#recover(replica, silence);
+      else if (isSilent(silence, sinceMs)) {
+        const peers = new Set(heard.filter((group) => group.includes(replica)).flat());
+        const silentMs = asOfMs - (toSilentSince(silence) ?? asOfMs);
+        const isSpared = sparesUsual && !this.#usual.isUnusual(peers, silentMs);
+        if (peers.size > 0 && !isSpared) this.#freeze(replica, silence);
+      }
     }
   }
 

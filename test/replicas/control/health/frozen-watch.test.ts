@@ -39,7 +39,7 @@ function createScene() {
     checkAt(ms: number, workers = [0, 1]) {
       nowMs = START_MS + ms;
       for (const worker of workers) shared.silences.noteSampled(worker);
-      watch.check(FROZEN_AFTER_MS);
+      watch.check({ frozenAfterMs: FROZEN_AFTER_MS, sparesUsual: false });
       return ['a', 'b', 'c'].filter((name) => shared.health.isFailingBy(slotOf(name), 'frozen'));
     },
   };
