@@ -92,6 +92,7 @@ async function open(stateDir: string, name: string, url: string, busyCount: numb
   });
   const quiet = () => undefined;
   return await openFleet(name, {
+    version: '0.0.0',
     store: createRedisStore({ url: () => url, prefix: 'spangate' }),
     file: createMembershipFile(stateDir, console),
     drains,

@@ -4,7 +4,7 @@ import { UnusableSettingError } from '#base';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, readConfigFile, requireConfigPath, UsageError } from '#cli/command';
 import { type Cell, createPaint, toTable } from '#cli/terminal';
-import { type Config, printConfig } from '#config';
+import { type Config, hasHealthChecks, printConfig } from '#config';
 import { readEnvironmentSecrets } from '#config/secrets';
 import type { ConnectionCheck, SecuredConfig } from '#gateway';
 import { printJson } from './print-json.ts';
@@ -65,8 +65,7 @@ interface Notice {
 }
 
 function findNotices({ health }: Config): readonly Notice[] {
-  const { passive, active, frozenAfterMs, peers } = health;
-  if (passive || active || frozenAfterMs !== null || peers !== null) return [];
+  if (hasHealthChecks(health)) return [];
   const line = 'health: {}';
   const text = `health checks are off: a replica that fails still gets its share of the requests. To turn them on, add the line "${line}"`;
   return [{ id: 'health_checks_off', text, line }];

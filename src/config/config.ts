@@ -12,4 +12,4 @@ export { ConfigError } from './config-error.ts';
 export { ConfigFiles } from './config-files.ts';
 export { createClientEntry, type LoadedConfig, loadConfig, parseConfig, printConfig } from './load.ts';
 export { planReload } from './reload-plan.ts';
-export type { Config, SecuredReplica } from './schema.ts';
+export { type Config, hasHealthChecks, type SecuredReplica } from './schema.ts';

@@ -179,3 +179,8 @@ export function factsAt(path: readonly PropertyKey[]): KeyFacts {
   const schema = schemaAt(path.slice(0, last + 1));
   return schema === undefined ? {} : factsOf(schema);
 }
+
+/** Whether anything decides which replicas are failing. */
+export function hasHealthChecks({ passive, active, frozenAfterMs, peers }: Config['health']): boolean {
+  return passive || active || frozenAfterMs !== null || peers !== null;
+}

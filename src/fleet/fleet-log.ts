@@ -13,7 +13,6 @@ export interface FleetLogger {
 /** Logs changes of the fleet, each once. */
 export class FleetLog {
   readonly #log: FleetLogger;
-  #isReachable: boolean | null = null;
   /** The ids of the other gateways that were alive at the last sync. */
   #alive: ReadonlySet<string> = new Set();
   /** The foreign keys and fields that the last sync found in the store. */
@@ -29,10 +28,8 @@ export class FleetLog {
     else this.#log.warn(fields, 'the shared state cannot be reached: serving with the last known drains');
   }
 
-  /** Logs what a successful sync changed. */
-  reachable(gateways: readonly GatewayStatus[]): void {
-    if (this.#isReachable === false) this.#log.info({}, 'the shared state can be reached again');
-    this.#isReachable = true;
+  /** Logs which gateways have come and gone. */
+  seen(gateways: readonly GatewayStatus[]): void {
     const others = gateways.filter(({ isSelf }) => !isSelf);
     const alive = new Set(others.filter(({ isAlive }) => isAlive).map(({ id }) => id));
     for (const { id, name } of others) {
@@ -43,9 +40,8 @@ export class FleetLog {
     this.#alive = alive;
   }
 
-  unreachable(reason: string): void {
-    if (this.#isReachable !== false) this.#log.warn({ reason }, 'the shared state cannot be reached');
-    this.#isReachable = false;
+  notLeft(reason: string): void {
+    this.#log.warn({ reason }, 'the fleet could not be told that this gateway stops');
   }
 
   /** Names data in the store that no gateway wrote. Names each item once for as long as it is there. */

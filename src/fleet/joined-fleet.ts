@@ -35,6 +35,8 @@ import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, SYNC_INTERVAL_MS } from './timing
 
 /** What a fleet works with. */
 export interface FleetCollaborators extends MembershipCollaborators {
+  /** The version of this gateway. */
+  readonly version: string;
   readonly store: FleetStore;
   /** This gateway's requests in flight by replica name, without zeros. */
   readonly inflight: () => ReadonlyMap<string, number>;
@@ -96,6 +98,8 @@ export class Fleet {
   #hasLooked = false;
   /** The last sync that failed: when it started, and why. */
   #failure: { readonly atMs: number; readonly reason: string } | null = null;
+  /** Whether the last sync failed. */
+  #isFailing = false;
 
   constructor(membership: Membership, collaborators: FleetCollaborators) {
     this.#membership = membership;
@@ -159,7 +163,13 @@ export class Fleet {
   gateways(): readonly GatewayStatus[] {
     const own = this.#collaborators.inflight().values();
     const ownInflight = own.reduce((sum, count) => sum + count, 0);
-    return toGatewayStatuses(this.#membership.state, ownInflight, performance.now());
+    const self = { inflight: ownInflight, version: this.#collaborators.version };
+    return toGatewayStatuses(this.#membership.state, self, performance.now());
+  }
+
+  /** Why the last exchange with the shared state failed; null if it did not. */
+  get failure(): string | null {
+    return this.#isFailing ? (this.#failure?.reason ?? null) : null;
   }
 
   /** Forgets the vanished gateways of a name. Returns why not if there are none. */
@@ -191,7 +201,7 @@ export class Fleet {
       });
       await store.writeFinal(toSnapshot(this.#membership.state, performance.now()));
     } catch (error) {
-      log.unreachable(toReason(error));
+      log.notLeft(toReason(error));
     } finally {
       store.close();
     }
@@ -246,6 +256,7 @@ export class Fleet {
         ...(used.size === 0 ? {} : { used }),
         ...(ramps.size === 0 ? {} : { ramps }),
         ...(running.size === 0 ? {} : { running }),
+        version: this.#collaborators.version,
       };
       const { state } = membership;
       const { revision, publishedRevision } = state;
@@ -255,12 +266,13 @@ export class Fleet {
       await store.write({ heartbeat, snapshot, removedIds });
       if (isDue) this.#publishedAtMs = syncStartedAtMs;
       membership.handle({ kind: 'published', revision, syncStartedAtMs });
+      this.#isFailing = false;
       log.foreign(foreign);
-      log.reachable(this.gateways());
+      log.seen(this.gateways());
     } catch (error) {
       if (error instanceof WrongTypeError) log.foreign([...foreign, error.key]);
       this.#failure = { atMs: syncStartedAtMs, reason: toReason(error) };
-      log.unreachable(this.#failure.reason);
+      this.#isFailing = true;
       membership.handle({ kind: 'tick' });
       // By then the others do not count this gateway any more.
       const { readAtMs } = membership.state;

@@ -68,6 +68,8 @@ export interface Heartbeat {
   readonly running?: ReadonlyMap<string, InflightReport>;
   /** The replicas on a ramp, by name. Absent: none, or an earlier version. */
   readonly ramps?: ReadonlyMap<string, RampReport>;
+  /** The version of the gateway. Absent: one that does not tell it. */
+  readonly version?: string;
 }
 
 /** How far a ramp is on the gateway that reports it. Durations need no common clock. */
@@ -154,6 +156,7 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   const used = value.used === undefined ? null : toMap(value.used, toClientUse);
   const running = value.running === undefined ? null : toMap(value.running, toInflightReport);
   const ramps = value.ramps === undefined ? null : toMap(value.ramps, toRampReport);
+  const version = toVersion(value.version);
   return {
     id,
     number,
@@ -165,6 +168,7 @@ export function parseHeartbeat(text: string): Heartbeat | null {
     ...(used === null ? {} : { used }),
     ...(running === null ? {} : { running }),
     ...(ramps === null ? {} : { ramps }),
+    ...(version === null ? {} : { version }),
   };
 }
 
@@ -264,6 +268,9 @@ function toDrain(value: unknown): DrainState | null {
   return isDrain ? { drained: drained === 1, since, reason, version, ...ramp } : null;
 }
 
+/** What is shown to people: nothing that another program may have written there. */
+const toVersion = (value: unknown) =>
+  typeof value === 'string' && /^[\w.+-]{1,64}$/.test(value) ? value : null;
 const toText = (value: unknown) => (typeof value === 'string' ? value : null);
 const toTime = (value: unknown) =>
   typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? value : null;

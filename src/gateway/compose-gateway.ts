@@ -179,7 +179,10 @@ export async function composeGateway(
     stop: () => jwksSource.stop(),
   });
   composeResponseExchange(composition);
-  addProducers(composition, { replicas, dataPlane, certificateWatcher, clientsWatcher });
+  addProducers(composition, {
+    ...{ replicas, dataPlane, certificateWatcher, clientsWatcher },
+    ...{ fleet, jwksSource, failedTokens },
+  });
   const clients = composeListener(composition, serving);
 
   return {

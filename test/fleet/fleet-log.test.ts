@@ -9,22 +9,18 @@ function createLog() {
   return { lines, log: new FleetLog({ info: logAs('info'), warn: logAs('warn'), error: logAs('error') }) };
 }
 
-const gateway = (isAlive: boolean) => ({ name: 'gw-b', id: '2', isSelf: false, isAlive, inflight: null });
-
-test('an outage of the shared state is logged once when it starts and once when it ends', () => {
-  const { lines, log } = createLog();
-  log.reachable([]);
-  for (let sync = 0; sync < 3; sync++) log.unreachable('ECONNREFUSED');
-  for (let sync = 0; sync < 3; sync++) log.reachable([]);
-  expect(lines).toEqual([
-    'warn the shared state cannot be reached {"reason":"ECONNREFUSED"}',
-    'info the shared state can be reached again {}',
-  ]);
+const gateway = (isAlive: boolean) => ({
+  name: 'gw-b',
+  id: '2',
+  isSelf: false,
+  isAlive,
+  inflight: null,
+  version: null,
 });
 
 test('a gateway that vanishes and returns is logged once each time', () => {
   const { lines, log } = createLog();
-  for (const isAlive of [true, true, false, false, true]) log.reachable([gateway(isAlive)]);
+  for (const isAlive of [true, true, false, false, true]) log.seen([gateway(isAlive)]);
   expect(lines).toEqual([
     'info a gateway is alive {"gateway":"gw-b","id":"2"}',
     'warn a gateway has vanished: drains wait for it {"gateway":"gw-b","id":"2"}',

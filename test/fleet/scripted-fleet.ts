@@ -89,6 +89,7 @@ export async function startScripted(
   await drains.restore();
   for (const [slot, each] of names.entries()) drains.bind(each, slot);
   const fleet = await openFleet(name, {
+    version: '0.1.0',
     store,
     file: {
       read: async () => disk.membership,

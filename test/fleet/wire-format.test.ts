@@ -48,6 +48,7 @@ const heartbeat = fc.record(
     used: mapOf(name, fc.record({ requests: fc.maxSafeInteger(), tokens: fc.maxSafeInteger() })),
     background: mapOf(name, fc.record({ running: count, unknown: count })),
     ramps: mapOf(name, fc.record({ elapsedMs: count, durationMs: rampMs })),
+    version: fc.stringMatching(/^[\w.+-]{1,64}$/),
   },
   { requiredKeys: ['id', 'number', 'revision', 'heard', 'drained', 'inflight'] },
 );

@@ -124,7 +124,7 @@ log: { level: trace, requests: true }
   expect(await admin('/admin/reload', SECRETS.nextAdminToken, 'POST')).toBe(200);
   expect(await chat(SECRETS.clientKey)).toBe(200);
   link.become('cut');
-  await lines.until(() => lines.items.some((line) => line.includes('shared state cannot be reached')));
+  await lines.until(() => lines.items.some((line) => line.includes('"condition":"redis_away"')));
   for (const { method, path } of createRoutes()) {
     if (method === 'GET') await admin(path.replace('{name}', 'a'), SECRETS.readToken);
   }

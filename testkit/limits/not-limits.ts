@@ -23,6 +23,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/disk/spool.ts#MAX_BYTES',
     'otel/ledger/ledger-book.ts#MAX_RANGES',
     'otel/ledger/numbered-ledger.ts#MAX_WAITING',
+    'otel/metrics/record-series.ts#MAX_ATTEMPT_SERIES',
   ],
   'How much is compared: more would tell hardly more.': [
     'src/replicas/control/health/peer-blocks.ts#MAX_KEPT',
@@ -39,6 +40,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/admin/unknown-name.ts#MAX_LISTED',
     'src/admin/dashboard/traffic/traffic-window.ts#MAX_LISTED_REASONS',
     'src/admin/dashboard/traffic/failure-reasons.ts#MAX_REASONS',
+    'src/gateway/conditions/traffic-conditions.ts#MAX_CODES',
     'src/admin/dashboard/traffic/top-names.ts#MAX_CANDIDATES',
     'src/admin/routes/rollout-steps.ts#MAX_TEXT_CHARS',
     'src/config/shown-value.ts#MAX_SHOWN_CHARS',

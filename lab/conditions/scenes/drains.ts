@@ -37,21 +37,30 @@ export const DRAIN_SCENES: readonly Scene[] = [
   },
   {
     id: 'rollout_stopped',
-    subject: /./,
+    subject: 'a',
     async play(stage) {
       const gateway = await stage.gateway();
-      const step = (outcome: string) => {
+      const traceId = randomBytes(16).toString('hex');
+      const tell = (step: string, outcome: string, more: Readonly<Record<string, string>> = {}) => {
         const query = new URLSearchParams({
-          trace_id: randomBytes(16).toString('hex'),
+          trace_id: traceId,
           span_id: randomBytes(8).toString('hex'),
-          step: 'rollout',
+          step,
           start_ms: String(Date.now() - 60_000),
           outcome,
-          sentence: 'a is slower than its peers',
+          ...more,
         });
         return callAdmin(gateway, `/admin/rollout-steps?${query}`);
       };
-      return { gateway, bring: () => step('bad'), mend: () => step('ok') };
+      return {
+        gateway,
+        async bring() {
+          await tell('restart', 'ok', { replica: 'a' });
+          await tell('replica', 'bad', { replica: 'a', sentence: 'slower than its peers' });
+          await tell('rollout', 'bad', { sentence: '0 of 2 replicas done' });
+        },
+        mend: () => tell('rollout', 'ok'),
+      };
     },
   },
 ];

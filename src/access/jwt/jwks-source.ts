@@ -5,8 +5,8 @@ import { isRemote, JwksError, readJwks, requireJwks, toShownSource } from './rea
 /** How often the keys are read again without a reason. A file is local. */
 const INTERVAL_MS = { url: 300_000, file: 10_000 } as const;
 
-/** While there are no keys at all, they are asked for after these times. */
-const RETRY_MS = { first: 1_000, longest: 30_000 } as const;
+/** While they cannot be read, they are asked for after these times. */
+const RETRY_MS = { first: 1_000, longest: 10_000 } as const;
 
 /** Tokens with unknown keys cause at most one reading in this time: anyone can make them up. */
 const COOL_DOWN_MS = 30_000;
@@ -33,7 +33,7 @@ export class JwksSource {
   #reading: Promise<void> | null = null;
   /** When an unknown key may cause the next reading. */
   #refreshableMs = Number.NEGATIVE_INFINITY;
-  #lastProblem: string | null = null;
+  #problem: string | null = null;
 
   constructor(collaborators: JwksSourceCollaborators) {
     this.#collaborators = collaborators;
@@ -43,6 +43,13 @@ export class JwksSource {
   /** The keys as they are now; null: no tokens are accepted. */
   get current(): JwtKeys | null {
     return this.#current;
+  }
+
+  /** Why the keys could not be read; null: they could. `hasKeys`: whether former ones are in use. */
+  get problem(): { readonly source: string; readonly text: string; readonly hasKeys: boolean } | null {
+    if (this.#current === null || this.#problem === null) return null;
+    const { source, keys } = this.#current;
+    return { source: toShownSource(source), text: this.#problem, hasKeys: keys !== null };
   }
 
   /**
@@ -100,7 +107,7 @@ export class JwksSource {
     this.#current = prepared;
     this.#schedule();
     if (prepared === null || isSame) return;
-    this.#lastProblem = null;
+    this.#problem = null;
     await this.#use?.(prepared);
   }
 
@@ -130,7 +137,7 @@ export class JwksSource {
     const source = toShownSource(before.source);
     try {
       const { keys, ignoredCount } = await readJwks(before.source);
-      this.#lastProblem = null;
+      this.#problem = null;
       // A reload may have changed the source in the meantime.
       if (this.#current !== before || isDeepStrictEqual(keys, before.keys)) return;
       this.#current = { ...before, keys };
@@ -138,11 +145,7 @@ export class JwksSource {
       await this.#use?.(this.#current);
     } catch (error) {
       if (!(error instanceof JwksError)) throw error;
-      const problem = error.message;
-      if (problem === this.#lastProblem) return;
-      this.#lastProblem = problem;
-      const effect = before.keys === null ? 'JWTs get 503 until then' : 'the former keys stay in use';
-      log.error({ source, problem }, `keys of JWTs cannot be read: ${effect}`);
+      this.#problem = error.message;
     }
   }
 
@@ -151,9 +154,9 @@ export class JwksSource {
     clearTimeout(this.#timer);
     if (this.#use === null || this.#current === null) return;
     const { source, keys } = this.#current;
-    const hasNoKeys = keys === null;
-    const delayMs = hasNoKeys ? this.#retryMs : INTERVAL_MS[isRemote(source) ? 'url' : 'file'];
-    this.#retryMs = hasNoKeys ? Math.min(2 * this.#retryMs, RETRY_MS.longest) : RETRY_MS.first;
+    const isFailing = keys === null || this.#problem !== null;
+    const delayMs = isFailing ? this.#retryMs : INTERVAL_MS[isRemote(source) ? 'url' : 'file'];
+    this.#retryMs = isFailing ? Math.min(2 * this.#retryMs, RETRY_MS.longest) : RETRY_MS.first;
     this.#timer = setTimeout(() => void this.#read().finally(() => this.#schedule()), delayMs).unref();
   }
 }

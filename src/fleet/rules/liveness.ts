@@ -49,20 +49,23 @@ export interface GatewayStatus {
   readonly isAlive: boolean;
   /** Its requests in flight on all replicas; null if it is not alive. */
   readonly inflight: number | null;
+  /** Its version; null if it is not alive, or does not tell it. */
+  readonly version: string | null;
 }
 
-/** Lists the members of the fleet by name. `ownInflight` is the count of this gateway. */
+/** Lists the members of the fleet by name. `own`: what this gateway knows of itself. */
 export function toGatewayStatuses(
   state: FleetState,
-  ownInflight: number,
+  own: Pick<GatewayStatus, 'inflight' | 'version'>,
   nowMs: number,
 ): readonly GatewayStatus[] {
-  const self = { name: state.name, id: state.id, isSelf: true, isAlive: true, inflight: ownInflight };
+  const self = { name: state.name, id: state.id, isSelf: true, isAlive: true, ...own };
   const others = [...state.members].map(([id, name]) => {
     const { heartbeat = null, validUntilMs = 0 } = state.peers.get(id) ?? {};
     const isAlive = heartbeat !== null && nowMs < validUntilMs;
     const inflight = isAlive ? heartbeat.inflight.values().reduce((sum, count) => sum + count, 0) : null;
-    return { name, id, isSelf: false, isAlive, inflight };
+    const version = isAlive ? (heartbeat.version ?? null) : null;
+    return { name, id, isSelf: false, isAlive, inflight, version };
   });
   return [self, ...others].sort((a, b) => (a.name < b.name || (a.name === b.name && a.id < b.id) ? -1 : 1));
 }

@@ -13,7 +13,7 @@ interface FleetSurroundings {
 
 /** Composes what shares drains with other gateways. Null: there is no fleet. Rejects with a StartError. */
 export async function composeFleet(
-  { inEffect, collaborators: { log }, parts, onStateWrite }: Composition,
+  { inEffect, collaborators: { log }, parts, onStateWrite, version }: Composition,
   { replicas: { registry, drains, backgroundCounts }, limitRows }: FleetSurroundings,
 ): Promise<Fleet | null> {
   const { state, stateDir } = inEffect.config;
@@ -21,6 +21,7 @@ export async function composeFleet(
   const opening = openFleet(toGatewayName(inEffect.config), {
     store: createRedisStore({ url: () => inEffect.config.state.redis ?? '', prefix: state.prefix }),
     file: createMembershipFile(stateDir, log, onStateWrite),
+    version,
     drains,
     inflight: () => registry.inflightByName(),
     background: () => registry.backgroundByName(),

@@ -7,12 +7,13 @@ import { createCertificateProducer } from './certificate-conditions.ts';
 import { createClientsProducer } from './clients-conditions.ts';
 import { addExportConditions } from './export-conditions.ts';
 import { createLogProducer } from './file-conditions.ts';
+import { addFlowConditions, type FlowSurroundings } from './flow-conditions.ts';
 import { addMachineConditions } from './machine-conditions.ts';
 import { createModelProducer } from './model-conditions.ts';
 import { createReplicaProducer } from './replica-conditions.ts';
 import { createSourceProducer } from './source-conditions.ts';
 
-interface Watched {
+interface Watched extends FlowSurroundings {
   readonly replicas: ReplicaControl;
   readonly dataPlane: DataPlane;
   readonly certificateWatcher: CertificateWatcher;
@@ -31,5 +32,6 @@ export function addProducers(composition: Composition, watched: Watched): void {
   board.add(createClientsProducer(clientsWatcher, () => inEffect.config.clientsFile));
   if (lostLogLines !== undefined) board.add(createLogProducer(lostLogLines, () => performance.now()));
   addExportConditions(composition, watched);
+  addFlowConditions(composition, watched);
   addMachineConditions(composition, watched);
 }

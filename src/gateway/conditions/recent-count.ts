@@ -14,10 +14,10 @@ export class RecentCount {
     this.#latest = Math.floor(nowMs() / 1_000);
   }
 
-  add(): void {
+  add(times = 1): void {
     this.#forget();
     const place = this.#latest % SECONDS;
-    this.#counts[place] = (this.#counts[place] ?? 0) + 1;
+    this.#counts[place] = (this.#counts[place] ?? 0) + times;
   }
 
   /** How often it happened in the last `seconds`, at most sixty. */

@@ -72,11 +72,12 @@ test('the query of a source, which may hold a secret, is in no log line and no e
   nowMs = 30_000;
   issuer.answerWith((response) => response.writeHead(403).end());
   await source.refresh();
+  expect(source.problem).toEqual({ source: issuer.jwksUrl, text: 'status 403', hasKeys: true });
   await expect(source.prepare(`${issuer.issuer}/else?code=canaryqzxwvkjp`)).rejects.toThrow(
     new RegExp(`^jwt\\.jwks: cannot use ${issuer.issuer}/else \\(status 403\\)$`),
   );
   issuer.publish(await makeKey('k2'));
   await source.adopt(await source.prepare(`${secret}2`));
-  expect(logged.map((line) => 'source' in line && line.source)).toEqual(Array(4).fill(issuer.jwksUrl));
+  expect(logged.map((line) => 'source' in line && line.source)).toEqual(Array(3).fill(issuer.jwksUrl));
   expect(JSON.stringify(logged)).not.toContain('canary');
 });

@@ -80,7 +80,7 @@ describe('the line at the top', () => {
     const all = page.getByRole('dialog', { name: 'What is wrong now' });
     expect(await all.locator('.chip').count()).toBe(10);
     await all.getByRole('button', { name: 'redis does not answer' }).click();
-    await dialogOf(page).getByText('Redis does not answer: drains and limits').waitFor();
+    await dialogOf(page).getByText('Redis does not answer (ECONNREFUSED): drains and limits').waitFor();
     await page.keyboard.press('Escape');
     await expect.poll(() => dialogOf(page).isVisible()).toBe(false);
     expect(await all.isVisible()).toBe(true);

@@ -112,12 +112,12 @@ describe('the members of a fleet', () => {
   test('are listed, including those that have vanished', () => {
     const state = withRead(createStableState(), NOW, {
       snapshots,
-      heartbeats: [heartbeatOf(OTHER, { inflight: new Map([['y', 4]]) })],
+      heartbeats: [heartbeatOf(OTHER, { inflight: new Map([['y', 4]]), version: '0.2.0' })],
     });
-    expect(toGatewayStatuses(state, 7, NOW)).toEqual([
-      { name: 'gw-a', id: SELF, isSelf: true, isAlive: true, inflight: 7 },
-      { name: 'gw-b', id: OTHER, isSelf: false, isAlive: true, inflight: 4 },
-      { name: 'gw-b', id: THIRD, isSelf: false, isAlive: false, inflight: null },
+    expect(toGatewayStatuses(state, { inflight: 7, version: '0.1.0' }, NOW)).toEqual([
+      { name: 'gw-a', id: SELF, isSelf: true, isAlive: true, inflight: 7, version: '0.1.0' },
+      { name: 'gw-b', id: OTHER, isSelf: false, isAlive: true, inflight: 4, version: '0.2.0' },
+      { name: 'gw-b', id: THIRD, isSelf: false, isAlive: false, inflight: null, version: null },
     ]);
   });
 
@@ -129,7 +129,7 @@ describe('the members of a fleet', () => {
     ]);
     const state = withRead({ ...createStableState(), members }, NOW, { heartbeats: [heartbeatOf(OTHER)] });
     const aliveAt = (nowMs: number) =>
-      toGatewayStatuses(state, 0, nowMs).map(({ id, isAlive }) => [id, isAlive]);
+      toGatewayStatuses(state, { inflight: 0, version: null }, nowMs).map(({ id, isAlive }) => [id, isAlive]);
     const endMs = STABLE_AFTER_MS + HEARTBEAT_VALID_MS;
     expect(aliveAt(endMs - 1)).toEqual([
       [OTHER, true],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { untilCondition, untilOver } from '#testkit/conditions.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { closeAndCollectTexts } from '#testkit/reading/shown-texts.ts';
 import {
@@ -254,9 +255,12 @@ describe('the keys of the issuer', () => {
     expect((await fetch(`${at.url}/healthz`)).status).toBe(200);
     // No token causes a reading, while there are no keys.
     expect(down.requestCount).toBe(1);
-    expect(await at.untilLogged('cannot be read')).toContain('status 500');
+    expect(await untilCondition(at, 'jwks_failing')).toMatchObject({
+      sentence: expect.stringMatching(/status 500; tokens get 503 until then$/),
+    });
     down.publish(key);
     await at.untilLogged('keys of JWTs read');
+    await untilOver(at, 'jwks_failing');
     expect((await at.chat({}, bearer(token))).status).toBe(200);
   });
 

@@ -130,6 +130,7 @@ function heartbeat(random: Random): string {
   const optional = ['used', 'running', 'ramps'].map((name) =>
     random.chance(40) ? `,"${name}":${map(random, pair)}` : '',
   );
+  if (random.chance(40)) optional.push(`,"version":${value(random, '"0.1.0"')}`);
   return `{"id":${stamp(random)},"number":${count()},"revision":${count()},"heard":${map(random, count, STAMPS)},"drained":${map(random, () => stamp(random))},"inflight":${map(random, count)}${optional.join('')}}`;
 }
 

@@ -1,0 +1,49 @@
+import type { JwksSource } from '#access/jwt';
+import type { FailedTokens } from '#admin';
+import { hasHealthChecks } from '#config';
+import type { Fleet } from '#fleet';
+import type { ReplicaControl } from '#replicas/control';
+import type { Composition } from '../composition/gateway-collaborators.ts';
+import { guarded } from '../composition/observe-record.ts';
+import { createAdminProducer } from './admin-conditions.ts';
+import { createBacklogProducer } from './backlog-conditions.ts';
+import { createDrainProducer } from './drain-conditions.ts';
+import { createFleetProducer } from './fleet-conditions.ts';
+import { createHealthProducer } from './health-conditions.ts';
+import { createJwksProducer } from './jwks-conditions.ts';
+import { RolloutWatch } from './rollout-conditions.ts';
+import { TrafficWatch } from './traffic-conditions.ts';
+
+/** What has to do with requests, and with those who serve and operate together. */
+export interface FlowSurroundings {
+  readonly replicas: ReplicaControl;
+  /** Null: this gateway shares its state with no other one. */
+  readonly fleet: Fleet | null;
+  readonly jwksSource: JwksSource;
+  readonly failedTokens: FailedTokens;
+}
+
+const nowMs = () => performance.now();
+
+/** Tells the board of the requests, and of the gateways, keys, drains and rollouts behind them. */
+export function addFlowConditions(composition: Composition, surroundings: FlowSurroundings): void {
+  const { board, events, inEffect, collaborators } = composition;
+  const { replicas, fleet, jwksSource, failedTokens } = surroundings;
+  const { registry } = replicas;
+  const hasHealth = () => hasHealthChecks(inEffect.config.health);
+  const traffic = new TrafficWatch(registry, nowMs);
+  events.on(
+    'record',
+    guarded(({ record }) => traffic.note(record), collaborators.log),
+  );
+  board.add(traffic.produce);
+  board.add(createBacklogProducer(registry));
+  board.add(createDrainProducer(registry));
+  if (fleet !== null) board.add(createFleetProducer({ fleet, registry }));
+  board.add(createJwksProducer(jwksSource));
+  board.add(createAdminProducer(failedTokens, nowMs));
+  board.add(createHealthProducer(hasHealth, board));
+  const rollouts = new RolloutWatch(nowMs);
+  events.on('action', (action) => action.action === 'rollout_step' && rollouts.note(action));
+  board.add(rollouts.produce);
+}

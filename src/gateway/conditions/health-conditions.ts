@@ -1,0 +1,33 @@
+import type { ConditionBoard, ConditionId, Producer } from '#conditions';
+
+/** What health checks would have requests avoid. */
+const TROUBLES: ReadonlySet<ConditionId> = new Set<ConditionId>([
+  'replica_unreachable',
+  'replica_tls_failed',
+  'replica_wrong_server',
+  'replica_attempts_failing',
+  'replica_streams_silent',
+]);
+
+const LISTED = 3;
+
+/** Replicas in trouble while nothing looks after them. */
+export function createHealthProducer(
+  hasHealth: () => boolean,
+  board: Pick<ConditionBoard, 'current'>,
+): Producer {
+  return () => {
+    if (hasHealth()) return [];
+    const names = new Set(board.current.flatMap(({ id, subject }) => (TROUBLES.has(id) ? subject : [])));
+    if (names.size === 0) return [];
+    const listed = [...names].sort().slice(0, LISTED).join(', ');
+    const rest = names.size - LISTED;
+    return [
+      {
+        id: 'health_checks_off',
+        subject: '',
+        figures: { replicas: rest > 0 ? `${listed} and ${rest} more` : listed },
+      },
+    ];
+  };
+}

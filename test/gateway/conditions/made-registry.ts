@@ -1,0 +1,40 @@
+import type { RegisteredReplica, ReplicaRegistry } from '#replicas/control';
+
+/** What a producer sees of a replica; what is left out is well. */
+export interface MadeReplica {
+  readonly name: string;
+  readonly inflight?: number;
+  readonly models?: readonly string[];
+  readonly maxInflight?: number;
+  readonly gpuModel?: string;
+  readonly drained?: boolean;
+  readonly since?: string | null;
+  readonly drainReason?: string | null;
+  readonly isRemoving?: boolean;
+  readonly reason?: string;
+  readonly health?: 'ok' | 'failing';
+  readonly isRamping?: boolean;
+}
+
+/** A registry of made replicas. */
+export function madeRegistry(replicas: readonly MadeReplica[]): Pick<ReplicaRegistry, 'replicas'> {
+  return { replicas: replicas.map(toReplica) };
+}
+
+function toReplica(made: MadeReplica): RegisteredReplica {
+  const { name, inflight = 0, models = ['m'], drained = false, reason = null } = made;
+  const replica = {
+    name,
+    inflight,
+    models,
+    background: { running: 0, unknown: 0 },
+    config: { maxInflight: made.maxInflight ?? null, gpuModel: made.gpuModel ?? null, gpuCount: null },
+    drain: { drained, since: made.since ?? null, reason: made.drainReason ?? null, version: '' },
+    hasDrainedName: drained,
+    isRemoving: made.isRemoving ?? false,
+    reachability: { state: reason === null ? 'reachable' : 'unreachable', reason, since: null },
+    health: made.health === undefined ? null : { state: made.health, failingBy: [], since: null },
+    ramp: made.isRamping === true ? { share: 0.5 } : null,
+  };
+  return replica as unknown as RegisteredReplica;
+}
