@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Scene } from '../scene.ts';
 import type { Stage } from '../stage.ts';
@@ -10,16 +10,26 @@ async function issue(stage: Stage, days: number): Promise<{ readonly cert: strin
   const files = { cert: join(folder, 'listen.pem'), key: join(folder, 'listen.key') };
   const ends = new Date(Date.now() + days * 86_400_000);
   const toText = (date: Date) => `${date.toISOString().replaceAll(/[-:T]/g, '').slice(0, 14)}Z`;
-  execFileSync(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-subj', '/CN=lab', '-addext', 'subjectAltName=IP:127.0.0.1'],
-      ...['-not_before', toText(new Date(Date.now() - 100 * 86_400_000)), '-not_after', toText(ends)],
-      ...['-keyout', files.key, '-out', files.cert],
-    ],
-    { stdio: 'ignore' },
+  const request = join(folder, 'request.pem');
+  const run = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: 'ignore', cwd: folder });
+  run(
+    ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=lab'],
+    ...['-keyout', 'next.key', '-out', request],
   );
+  // `openssl ca` alone lets a certificate end at any time.
+  await writeFile(
+    join(folder, 'ca.cnf'),
+    '[ca]\ndefault_ca=lab\n[lab]\ndatabase=index\nnew_certs_dir=.\nrand_serial=yes\ndefault_md=sha256\n' +
+      'policy=any\nx509_extensions=names\n[any]\ncommonName=supplied\n[names]\nsubjectAltName=IP:127.0.0.1\n',
+  );
+  await writeFile(join(folder, 'index'), '');
+  run(
+    ...['ca', '-batch', '-selfsign', '-config', 'ca.cnf', '-in', request, '-keyfile', 'next.key', '-notext'],
+    ...['-startdate', toText(new Date(Date.now() - 100 * 86_400_000)), '-enddate', toText(ends)],
+    ...['-out', 'next.pem'],
+  );
+  await rename(join(folder, 'next.key'), files.key);
+  await rename(join(folder, 'next.pem'), files.cert);
   return files;
 }
 
