@@ -42,12 +42,12 @@ export const FILE_SCENES: readonly Scene[] = [
     subject: /./,
     async play(stage) {
       const path = join(await stage.folder('clients'), 'clients.yaml');
-      const text = `clients: [{ name: a, key_sha256: ${'0'.repeat(64)} }]\n`;
+      const text = `- { name: a, key_sha256: ${'0'.repeat(64)} }\n`;
       await writeFile(path, text);
       const gateway = await stage.gateway({ clients_file: path });
       return {
         gateway,
-        bring: () => writeFile(path, 'clients: [{ name: a }]\n'),
+        bring: () => writeFile(path, '- { name: a }\n'),
         mend: () => writeFile(path, text),
       };
     },

@@ -89,22 +89,25 @@ export const REQUEST_SCENES: readonly Scene[] = [
     id: 'buffers_near_limit',
     subject: '',
     async play(stage) {
-      const { a, gateway } = await beforeOne(stage, { limits: { body: '1MiB', buffered: '2MiB' } });
-      a.answer(hang);
-      const ended = new AbortController();
-      stage.defer(() => ended.abort());
-      const body = JSON.stringify({
-        model: 'm',
-        messages: [{ role: 'user', content: 'x'.repeat(900_000) }],
-      });
-      const send = () =>
-        fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', body, signal: ended.signal })
-          .then((response) => response.arrayBuffer())
-          .catch(() => undefined);
+      const { gateway } = await beforeOne(stage, { limits: { body: '1MiB', buffered: '2MiB' } });
+      const { hostname, port } = new URL(gateway.url);
+      const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: lab\r\nContent-Length: 1000000\r\n\r\n';
+      const sockets: Socket[] = [];
+      const close = () => {
+        for (const socket of sockets) socket.destroy();
+      };
+      stage.defer(close);
       return {
         gateway,
-        bring: () => void Promise.all([send(), send()]),
-        mend: () => ended.abort(),
+        // Bodies whose ends never come.
+        bring() {
+          for (let sent = 0; sent < 2; sent++) {
+            const socket = connect(Number(port), hostname).on('error', () => undefined);
+            sockets.push(socket);
+            socket.write(`${head}{"model":"m","messages":[{"content":"${'x'.repeat(900_000)}`);
+          }
+        },
+        mend: close,
       };
     },
   },
