@@ -94,7 +94,7 @@ async function playScene(scene: Scene, openBrowser: Browser | null): Promise<Res
     const sentence = (await sentenceOf(scene, gateway)) ?? '';
     if (page !== null && values.pictures !== undefined) await takePictures(page, scene, values.pictures);
     await mend?.();
-    const gone = endsInTime(scene) ? await waitFor(false, scene, gateway, page) : {};
+    const gone = mend !== undefined && endsInTime(scene) ? await waitFor(false, scene, gateway, page) : {};
     return { scene, sentence, shown, gone };
   } finally {
     await context?.close();
@@ -127,7 +127,8 @@ async function waitFor(
 ): Promise<Seconds> {
   const startedMs = performance.now();
   const seconds: Partial<Record<Surface, number | null>> = {};
-  const missing = () => surfaces.filter((surface) => seconds[surface] === undefined);
+  const missing = () =>
+    surfaces.filter((surface) => surface !== scene.without && seconds[surface] === undefined);
   while (missing().length > 0 && performance.now() - startedMs < GIVE_UP_MS) {
     // The command is a process of its own: it is asked when all others have told.
     const next = missing().length > 1 ? missing().filter((surface) => surface !== 'status') : missing();

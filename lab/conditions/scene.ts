@@ -1,6 +1,7 @@
 import type { ConditionId } from '#conditions';
 import type { GatewayProcess } from '#testkit/programs/gateway-process.ts';
 import type { Stage } from './stage.ts';
+import type { Surface } from './surfaces.ts';
 
 /** A condition that is brought about in real processes, and ended again. */
 export interface Scene {
@@ -11,6 +12,8 @@ export interface Scene {
   readonly isSlow?: true;
   /** Why it cannot be played here; null: it can. */
   readonly whyNot?: () => string | null;
+  /** A surface that cannot tell it, such as the log of its own loss. */
+  readonly without?: Surface;
   readonly play: (stage: Stage) => Promise<Play>;
 }
 
@@ -19,6 +22,6 @@ export interface Play {
   readonly gateway: GatewayProcess;
   /** Brings about what is wrong. Unset: it is wrong from the start of the gateway on. */
   readonly bring?: () => unknown;
-  /** Mends it. Unset: it ends by itself. */
+  /** Mends it. Unset: nothing mends it, and it is not waited for its end. */
   readonly mend?: () => unknown;
 }

@@ -41,6 +41,8 @@ export interface Child extends AsyncDisposable {
   readonly lines: readonly string[];
   /** The next line of stdout. Rejects when the process has ended instead. */
   nextLine(): Promise<string>;
+  /** Reads its standard output no more, or again. */
+  holdOutput(isHeld: boolean): void;
   /** Resolves with the first line from now on that is meant. Rejects when the process has ended instead. */
   untilLine(isMeant: (line: string) => boolean): Promise<string>;
   /** Signals the group; resolves as `exited`. */
@@ -100,6 +102,7 @@ export function startChild(command: Command, { logPath, stdout }: ChildOutput = 
       const from = lines.items.length;
       return untilFound(() => lines.items.slice(from).find(isMeant));
     },
+    holdOutput: (isHeld) => void (isHeld ? child.stdout?.pause() : child.stdout?.resume()),
     exited,
     end,
     async [Symbol.asyncDispose]() {

@@ -28,6 +28,8 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly pid: number;
   /** The lines of its log so far: JSON. */
   readonly log: readonly string[];
+  /** Reads its log no more, or again. */
+  holdLog(isHeld: boolean): void;
   stats(): Promise<Stats>;
   /**
    * Resolves with the counters when nothing is queued and at least `restoredCount` records of an earlier run are
@@ -93,6 +95,7 @@ export async function startGateway(
     adminUrl,
     pid: child.pid,
     log: child.lines,
+    holdLog: (isHeld) => child.holdOutput(isHeld),
     stats,
     async untilDelivered(restoredCount = 0) {
       let movedAtMs = performance.now();

@@ -1,9 +1,11 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { appendFile, mkdir, readdir, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { tryAdmin } from '../act.ts';
 import type { Scene } from '../scene.ts';
 import { type Stage, toEntry } from '../stage.ts';
+import { sentenceOf } from '../surfaces.ts';
 
 /** A process with mounts of its own, which end with it. */
 const UNSHARE = ['unshare', '--mount', '--map-root-user', 'sh', '-c'];
@@ -42,7 +44,7 @@ export const FILE_SCENES: readonly Scene[] = [
     subject: /./,
     async play(stage) {
       const path = join(await stage.folder('clients'), 'clients.yaml');
-      const text = `- { name: a, key_sha256: ${'0'.repeat(64)} }\n`;
+      const text = `- { name: a, key_sha256: ${'5e88'.repeat(16)} }\n`;
       await writeFile(path, text);
       const gateway = await stage.gateway({ clients_file: path });
       return {
@@ -75,7 +77,8 @@ export const FILE_SCENES: readonly Scene[] = [
     whyNot: whyNoDisk,
     async play(stage) {
       const { gateway, fill, free } = await onSmallDisk(stage, (disk) => ({
-        export: { to: 'file', file: { path: join(disk, 'records') }, interval: '100ms' },
+        state_dir: disk,
+        export: { to: 'file', interval: '100ms' },
       }));
       stage.traffic(gateway, 10);
       return { gateway, bring: fill, mend: free };
@@ -84,11 +87,22 @@ export const FILE_SCENES: readonly Scene[] = [
   {
     id: 'log_lines_lost',
     subject: '',
-    whyNot: () => (execFileSync('uname', { encoding: 'utf8' }) === 'Linux\n' ? null : 'Linux only'),
+    without: 'log',
     isSlow: true,
     async play(stage) {
-      const gateway = await stage.gateway({ log: { requests: true } });
-      return { gateway, bring: () => stage.traffic(gateway, 10) };
+      const gateway = await stage.gateway({ log: { requests: true, level: 'debug' } });
+      const wanted = { id: 'log_lines_lost', subject: '' } as const;
+      return {
+        gateway,
+        // Until the pipe and what waits behind it are full. Then the log goes on, and tells.
+        async bring() {
+          gateway.holdLog(true);
+          const traffic = stage.traffic(gateway, 300);
+          while ((await sentenceOf(wanted, gateway)) === null) await sleep(200);
+          traffic.stop();
+          gateway.holdLog(false);
+        },
+      };
     },
   },
   {

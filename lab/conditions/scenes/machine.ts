@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { tryAdmin } from '../act.ts';
 import type { Scene } from '../scene.ts';
@@ -7,25 +6,27 @@ import type { Stage } from '../stage.ts';
 
 /** Runs in each thread of a gateway, and does there what its file says. */
 const HOOK = (path: string) => `
-const { readFileSync } = require('node:fs');
+const { closeSync, openSync, readFileSync } = require('node:fs');
 const { isMainThread } = require('node:worker_threads');
 const read = () => { try { return readFileSync(${JSON.stringify(path)}, 'utf8'); } catch { return ''; } };
 let isDone = false;
+const open = [];
 setInterval(() => {
   const order = read();
   if (order === 'spin' && isMainThread) { const end = Date.now() + 480; while (Date.now() < end); }
+  while (order === 'open' && open.length < 150) open.push(openSync('/dev/null'));
+  if (order === '') for (const file of open.splice(0)) closeSync(file);
   if (order === 'throw' && !isMainThread && !isDone) { isDone = true; throw new Error('a defect of the lab'); }
 }, 500).unref();
 `;
 
 /** A gateway with a defect that can be ordered. */
-async function withHook(stage: Stage, config: object) {
+async function withHook(stage: Stage, config: object, prefix: readonly string[] = []) {
   const folder = await stage.folder('hook');
   const [hook, orders] = [join(folder, 'hook.cjs'), join(folder, 'orders')];
   await writeFile(hook, HOOK(orders));
-  const gateway = await stage.gateway(config as Record<string, unknown>, {
-    NODE_OPTIONS: `--require ${hook}`,
-  });
+  const env = { NODE_OPTIONS: `--require ${hook}` };
+  const gateway = await stage.gateway(config as Record<string, unknown>, env, { prefix });
   return { gateway, order: (text: string) => writeFile(orders, text) };
 }
 
@@ -51,21 +52,8 @@ export const MACHINE_SCENES: readonly Scene[] = [
     id: 'descriptors_near_limit',
     subject: '',
     async play(stage) {
-      const gateway = await stage.gateway({}, {}, { prefix: ['prlimit', '--nofile=200'] });
-      const { hostname, port } = new URL(gateway.url);
-      const sockets: ReturnType<typeof connect>[] = [];
-      const close = () => {
-        for (const socket of sockets) socket.destroy();
-      };
-      stage.defer(close);
-      return {
-        gateway,
-        bring() {
-          for (let opened = 0; opened < 150; opened++)
-            sockets.push(connect(Number(port), hostname).on('error', () => undefined));
-        },
-        mend: close,
-      };
+      const { gateway, order } = await withHook(stage, {}, ['prlimit', '--nofile=200']);
+      return { gateway, bring: () => order('open'), mend: () => order('') };
     },
   },
   {

@@ -695,7 +695,7 @@ export const CONDITIONS = {
     title: 'The configuration has changed on disk and is not loaded',
     sentence: '{subject} has changed and is not loaded',
     figures: {},
-    afterMs: 10000,
+    afterMs: 7000,
     untilMs: 0,
     lastsMs: null,
     means: 'The next start or reload will behave otherwise than now.',
