@@ -4,14 +4,17 @@ import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { ADMIN_TOKEN, askAdmin, type GatewayProcess } from '#testkit/programs/gateway-process.ts';
 import { ROOT } from '#testkit/programs/results.ts';
-import type { Scene } from './scene.ts';
 
 /** Where a condition is to be seen. */
 export const SURFACES = ['api', 'overview', 'metrics', 'log', 'status', 'page'] as const;
 
 export type Surface = (typeof SURFACES)[number];
 
-type Wanted = Pick<Scene, 'id' | 'subject'>;
+/** What is looked for: as a scene has it. */
+interface Wanted {
+  readonly id: string;
+  readonly subject: string | RegExp;
+}
 
 interface Listed {
   readonly conditions: readonly {
