@@ -181,7 +181,7 @@ export async function composeGateway(
   composeResponseExchange(composition);
   addProducers(composition, {
     ...{ replicas, dataPlane, certificateWatcher, clientsWatcher },
-    ...{ fleet, jwksSource, failedTokens },
+    ...{ fleet, jwksSource, failedTokens, limitRows },
   });
   const clients = composeListener(composition, serving);
 

@@ -41,6 +41,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/admin/dashboard/traffic/traffic-window.ts#MAX_LISTED_REASONS',
     'src/admin/dashboard/traffic/failure-reasons.ts#MAX_REASONS',
     'src/gateway/conditions/traffic-conditions.ts#MAX_CODES',
+    'src/gateway/conditions/limit-conditions.ts#MAX_WATCHED',
     'src/admin/dashboard/traffic/top-names.ts#MAX_CANDIDATES',
     'src/admin/routes/rollout-steps.ts#MAX_TEXT_CHARS',
     'src/config/shown-value.ts#MAX_SHOWN_CHARS',

@@ -1,5 +1,5 @@
 import { printReset, toCostNs, toRemaining, toRetryAfterSeconds } from './budget.ts';
-import type { BudgetKind, ClientLimitTable } from './client-limit-table.ts';
+import type { BudgetKind, ClientLimitTable, LimitKind } from './client-limit-table.ts';
 
 /** What a client may use; null: as much as it likes. */
 export interface ClientLimits {
@@ -22,9 +22,6 @@ export function limitsOf({
 export interface CountedLimits extends ClientLimits {
   readonly row: number;
 }
-
-/** The limit that refused a request. */
-export type LimitKind = BudgetKind | 'inflight';
 
 /** Why a request was refused, and when it may come back. */
 export interface LimitRefusal {
@@ -153,6 +150,7 @@ export class Admission {
   #refuse(kind: LimitKind, limits: CountedLimits, limit: number, retryAfterSeconds: number): void {
     const owner = limits === this.#ofTenant ? 'tenant' : 'client';
     this.#refusal = { kind, owner, limit, retryAfterSeconds };
+    this.#table.noteRefusal(kind, limits.row);
   }
 
   /** When all budgets of a kind hold the units. */

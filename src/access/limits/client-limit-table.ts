@@ -13,6 +13,9 @@ export const ROW_KNOWN_MS = 10 * 60_000;
 /** The budgets that refill with time. */
 export type BudgetKind = 'requests' | 'tokens';
 
+/** The limits that can refuse a request. */
+export type LimitKind = BudgetKind | 'inflight';
+
 /** One row for each client with limits. */
 const LIMIT_COLUMNS = {
   /** When the budget is full again, in ns of the clock that all threads share; in the past: it is full. */
@@ -29,11 +32,21 @@ const LIMIT_COLUMNS = {
   share: 'int32',
   /** Requests that were refused because of it, since `takeRefused`. */
   refused: 'int32',
+  /** Requests that each of the limits has refused, since `takeRefusals`. */
+  refusedInflight: 'int32',
+  refusedRequests: 'int32',
+  refusedTokens: 'int32',
 } as const;
 
 const DIVISION_COLUMNS = { gatewayCount: 'int32', rank: 'int32' } as const;
 
 const USED_COLUMNS = { requests: 'usedRequests', tokens: 'usedTokens' } as const;
+
+const REFUSED_COLUMNS = {
+  inflight: 'refusedInflight',
+  requests: 'refusedRequests',
+  tokens: 'refusedTokens',
+} as const;
 
 /** The memory itself, which can be passed to another thread. The system provides only what is used of it. */
 export interface ClientLimitMemory {
@@ -56,6 +69,7 @@ export class ClientLimitTable {
   readonly #rows: SharedTable<typeof LIMIT_COLUMNS>;
   readonly #inflightByWorker: Int32Array;
   readonly #usedRows: Int32Array;
+  readonly #refusals: Int32Array;
   /** How many gateways divide the limits of clients (0 is 1), and the rank of this one. */
   readonly #division: SharedTable<typeof DIVISION_COLUMNS>;
   readonly #nowNs: () => number;
@@ -66,6 +80,7 @@ export class ClientLimitTable {
     this.#rows = tables.limits;
     this.#inflightByWorker = tables.inflightByWorker.inflight;
     this.#usedRows = tables.usedRows.count;
+    this.#refusals = tables.refusals.count;
     this.#division = tables.division;
     this.#nowNs = nowNs;
   }
@@ -122,7 +137,7 @@ export class ClientLimitTable {
   beginInflight(worker: number, row: number, limit: number | null): boolean {
     const { inflight } = this.#rows;
     if (limit === null) Atomics.add(inflight, row, 1);
-    else if (!tryIncrement(inflight, row, this.#shareOf(row, limit))) {
+    else if (!tryIncrement(inflight, row, this.shareOf(row, limit))) {
       Atomics.add(this.#rows.refused, row, 1);
       return false;
     }
@@ -152,6 +167,23 @@ export class ClientLimitTable {
     return Atomics.load(refused, row) === 0 ? 0 : Atomics.exchange(refused, row, 0);
   }
 
+  /** Counts a request that a limit has refused. */
+  noteRefusal(kind: LimitKind, row: number): void {
+    Atomics.add(this.#rows[REFUSED_COLUMNS[kind]], row, 1);
+    Atomics.add(this.#refusals, 0, 1);
+  }
+
+  /** Changes when a request was refused. */
+  get refusalCount(): number {
+    return Atomics.load(this.#refusals, 0);
+  }
+
+  /** How many requests a limit has refused since the last call. */
+  takeRefusals(kind: LimitKind, row: number): number {
+    const cells = this.#rows[REFUSED_COLUMNS[kind]];
+    return Atomics.load(cells, row) === 0 ? 0 : Atomics.exchange(cells, row, 0);
+  }
+
   /** Sets how many requests may be in flight on this gateway; null: the idle share. */
   setShare(row: number, share: number | null): void {
     Atomics.store(this.#rows.share, row, share ?? 0);
@@ -163,7 +195,8 @@ export class ClientLimitTable {
     Atomics.store(this.#division.gatewayCount, 0, gatewayCount);
   }
 
-  #shareOf(row: number, limit: number): number {
+  /** How many of `limit` may be in flight on this gateway. */
+  shareOf(row: number, limit: number): number {
     const share = Atomics.load(this.#rows.share, row);
     if (share !== 0) return Math.min(share, limit);
     const gatewayCount = Atomics.load(this.#division.gatewayCount, 0);
@@ -190,6 +223,7 @@ export class ClientLimitTable {
     Atomics.store(this.#rows.inflight, row, 0);
     Atomics.store(this.#rows.share, row, 0);
     Atomics.store(this.#rows.refused, row, 0);
+    for (const column of Object.values(REFUSED_COLUMNS)) Atomics.store(this.#rows[column], row, 0);
     for (let worker = 0; worker < this.#workerCount; worker++) {
       Atomics.store(this.#inflightByWorker, worker * MAX_LIMIT_ROWS + row, 0);
     }
@@ -207,6 +241,8 @@ function toShapes(workerCount: number) {
     limits: { rowCount: MAX_LIMIT_ROWS, columns: LIMIT_COLUMNS },
     /** One row. */
     usedRows: { rowCount: 1, columns: { count: 'int32' } },
+    /** One row: the requests that were refused. */
+    refusals: { rowCount: 1, columns: { count: 'int32' } },
     /** One row. */
     division: { rowCount: 1, columns: DIVISION_COLUMNS },
     /** One row for each row of `limits`, of each worker. */

@@ -2,8 +2,13 @@ import { hash } from 'node:crypto';
 import { StartError } from '#base';
 import type { Config } from '#config';
 import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
-import { toCostNs, WINDOW_NS } from './budget.ts';
-import { type BudgetKind, type ClientLimitTable, ROW_KNOWN_MS } from './client-limit-table.ts';
+import { toCostNs, toRemaining, WINDOW_NS } from './budget.ts';
+import {
+  type BudgetKind,
+  type ClientLimitTable,
+  type LimitKind,
+  ROW_KNOWN_MS,
+} from './client-limit-table.ts';
 import { RowNumbers } from './row-numbers.ts';
 
 /** What a client has used. */
@@ -23,6 +28,30 @@ export interface TenantLimitSettings {
   readonly jwt: ClientLimits | null;
   readonly tenantLimits: Config['tenantLimits'];
 }
+
+/** Requests that a limit has refused. */
+export interface Refusals {
+  /** The name of the row. */
+  readonly name: string;
+  readonly owner: 'client' | 'tenant';
+  /** The name of the client, or what the tenant is called: the beginning of what a client may have sent. */
+  readonly of: string;
+  readonly limit: LimitKind;
+  readonly count: number;
+}
+
+/** How much of a limit is used. */
+export interface LimitUse {
+  readonly used: number;
+  readonly allowed: number;
+  /** The part of it that this gateway may use. */
+  readonly share: number;
+}
+
+const LIMIT_KINDS = ['inflight', 'requests', 'tokens'] as const satisfies readonly LimitKind[];
+
+/** How much of the name of a tenant is kept to be shown. */
+const SHOWN_CHARS = 128;
 
 /** Tenants beyond this many of a kind share one row, but for those that `tenant_limits` names. */
 const MAX_TENANTS = 65_536;
@@ -68,6 +97,9 @@ export class LimitRows {
   readonly #askedMs = new Map<string, number>();
   #sweepableMs = Number.NEGATIVE_INFINITY;
   readonly #tenantCounts: Record<TenantKind, number> = { jwt: 0, tenant: 0 };
+  /** What the tenants are called, by the names of their rows. */
+  readonly #calledTenants = new Map<string, string>();
+  #seenRefusals = 0;
   /** The limits of tenants that have none of their own. */
   #commonLimits: Readonly<Record<TenantKind, ClientLimits>> = { jwt: NO_LIMITS, tenant: NO_LIMITS };
   #ownLimits: ReadonlyMap<string, ClientLimits> = new Map();
@@ -122,6 +154,8 @@ export class LimitRows {
     const name = isOther && !this.#tenants.has(own) ? `${kind}:_OTHER` : own;
     const row = this.#tenants.get(name)?.row ?? this.#addTenant(kind, name);
     if (row === null) return null;
+    if (name === own && !this.#calledTenants.has(name))
+      this.#calledTenants.set(name, tenant.slice(0, SHOWN_CHARS));
     // At the end: those that were asked for longest ago come first.
     this.#askedMs.delete(name);
     this.#askedMs.set(name, this.#nowMs());
@@ -150,6 +184,7 @@ export class LimitRows {
       if (row === undefined || !this.#table.isUnused(row)) continue;
       this.#tenants.delete(name);
       this.#askedMs.delete(name);
+      this.#calledTenants.delete(name);
       this.#tenantCounts[kindOf(name)] -= 1;
       this.#rows.free(name);
     }
@@ -187,6 +222,46 @@ export class LimitRows {
       }
     }
     return running;
+  }
+
+  /** The limits in effect that have refused requests since the last call. */
+  takeRefusals(): readonly Refusals[] {
+    const { refusalCount } = this.#table;
+    if (refusalCount === this.#seenRefusals) return [];
+    this.#seenRefusals = refusalCount;
+    const refusals: Refusals[] = [];
+    for (const [owner, counted] of [
+      ['client', this.#inEffect],
+      ['tenant', this.#tenants],
+    ] as const) {
+      for (const [name, { row }] of counted) {
+        for (const limit of LIMIT_KINDS) {
+          const count = this.#table.takeRefusals(limit, row);
+          if (count > 0) refusals.push({ name, owner, of: this.#calledAs(owner, name), limit, count });
+        }
+      }
+    }
+    return refusals;
+  }
+
+  /** How much of a limit in effect is used now; null: there is none of this name and kind. */
+  useOf(name: string, limit: LimitKind): LimitUse | null {
+    const limits = this.#limitsOf(name);
+    if (limits === undefined) return null;
+    const { row, maxInflight, requestsPerMinute, tokensPerMinute } = limits;
+    if (limit === 'inflight') {
+      if (maxInflight === null) return null;
+      const share = this.#table.shareOf(row, maxInflight);
+      return { used: this.#table.inflightOf(row), allowed: maxInflight, share };
+    }
+    const allowed = limit === 'requests' ? requestsPerMinute : tokensPerMinute;
+    if (allowed === null) return null;
+    const used = allowed - toRemaining(this.#table.fullInNs(limit, row), allowed);
+    return { used, allowed, share: allowed };
+  }
+
+  #calledAs(owner: Refusals['owner'], name: string): string {
+    return owner === 'client' ? name : (this.#calledTenants.get(name) ?? OTHER_TENANTS);
   }
 
   /** `max_inflight` of a client in effect; null: it has none, or there is no such client. */
@@ -258,6 +333,9 @@ export class LimitRows {
     for (const [name] of former) this.#rows.free(name);
   }
 }
+
+/** What those beyond MAX_TENANTS are called. */
+const OTHER_TENANTS = '_OTHER';
 
 const NO_LIMITS: ClientLimits = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
 

@@ -1,4 +1,5 @@
 import type { JwksSource } from '#access/jwt';
+import type { LimitRows } from '#access/limits';
 import type { FailedTokens } from '#admin';
 import { hasHealthChecks } from '#config';
 import type { Fleet } from '#fleet';
@@ -11,6 +12,7 @@ import { createDrainProducer } from './drain-conditions.ts';
 import { createFleetProducer } from './fleet-conditions.ts';
 import { createHealthProducer } from './health-conditions.ts';
 import { createJwksProducer } from './jwks-conditions.ts';
+import { createLimitProducer } from './limit-conditions.ts';
 import { RolloutWatch } from './rollout-conditions.ts';
 import { TrafficWatch } from './traffic-conditions.ts';
 
@@ -21,6 +23,7 @@ export interface FlowSurroundings {
   readonly fleet: Fleet | null;
   readonly jwksSource: JwksSource;
   readonly failedTokens: FailedTokens;
+  readonly limitRows: LimitRows;
 }
 
 const nowMs = () => performance.now();
@@ -28,7 +31,7 @@ const nowMs = () => performance.now();
 /** Tells the board of the requests, and of the gateways, keys, drains and rollouts behind them. */
 export function addFlowConditions(composition: Composition, surroundings: FlowSurroundings): void {
   const { board, events, inEffect, collaborators } = composition;
-  const { replicas, fleet, jwksSource, failedTokens } = surroundings;
+  const { replicas, fleet, jwksSource, failedTokens, limitRows } = surroundings;
   const { registry } = replicas;
   const hasHealth = () => hasHealthChecks(inEffect.config.health);
   const traffic = new TrafficWatch(registry, nowMs);
@@ -37,6 +40,7 @@ export function addFlowConditions(composition: Composition, surroundings: FlowSu
     guarded(({ record }) => traffic.note(record), collaborators.log),
   );
   board.add(traffic.produce);
+  board.add(createLimitProducer(limitRows, nowMs));
   board.add(createBacklogProducer(registry));
   board.add(createDrainProducer(registry));
   if (fleet !== null) board.add(createFleetProducer({ fleet, registry }));

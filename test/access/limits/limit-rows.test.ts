@@ -326,3 +326,41 @@ describe('the limits of clients', () => {
     expect([table.inflightOf(0), table.inflightOf(1)]).toEqual([0, 0]);
   });
 });
+
+test('tells which limits have refused requests, once, with what the client or tenant is called', () => {
+  const table = new ClientLimitTable(allocateClientLimits(1), () => 0);
+  const rows = new LimitRows(table);
+  rows.configureTenants({ jwt: null, tenantLimits: { default: limits } });
+  const [client] = toRows(rows.assign([clientOf('a')])) as [number];
+  const called = `acme ${'x'.repeat(1_000)}`;
+  const tenant = Number(rows.rowOfTenant('tenant', called));
+  expect(rows.takeRefusals()).toEqual([]);
+  table.noteRefusal('requests', client);
+  for (let refused = 0; refused < 3; refused += 1) table.noteRefusal('inflight', tenant);
+  const [ofClient, ofTenant] = rows.takeRefusals();
+  expect(ofClient).toEqual({ name: 'a', owner: 'client', of: 'a', limit: 'requests', count: 1 });
+  expect(ofTenant).toMatchObject({ owner: 'tenant', limit: 'inflight', count: 3 });
+  expect(ofTenant?.of).toBe(called.slice(0, 128));
+  expect(rows.takeRefusals()).toEqual([]);
+});
+
+test('tells how much of a limit is used, and how much of it is the share of this gateway', () => {
+  const table = new ClientLimitTable(allocateClientLimits(1), () => 0);
+  const rows = new LimitRows(table);
+  const many = { maxInflight: 10, requestsPerMinute: 60, tokensPerMinute: null };
+  const [row] = toRows(rows.assign([{ ...clientOf('a'), ...many }])) as [number];
+  table.beginInflight(0, row, 10);
+  table.charge('requests', row, 30e9);
+  rows.divideBy(2, 0);
+  rows.setShare('a', 4);
+  expect(rows.useOf('a', 'inflight')).toEqual({ used: 1, allowed: 10, share: 4 });
+  expect(rows.useOf('a', 'requests')).toEqual({ used: 30, allowed: 60, share: 60 });
+  expect([rows.useOf('a', 'tokens'), rows.useOf('nobody', 'inflight')]).toEqual([null, null]);
+});
+
+test('what was refused is forgotten with the row', () => {
+  const table = new ClientLimitTable(allocateClientLimits(1));
+  table.noteRefusal('tokens', 3);
+  table.clearRow(3);
+  expect(table.takeRefusals('tokens', 3)).toBe(0);
+});

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { linesOf, untilCondition, untilOver } from '#testkit/conditions.ts';
+import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
+import { createLimitProducer } from '../../../src/gateway/conditions/limit-conditions.ts';
+
+type Rows = Parameters<typeof createLimitProducer>[0];
+type Refusals = ReturnType<Rows['takeRefusals']>[number];
+
+const tenant = { name: 'tenant:x', owner: 'tenant', of: 'acme', limit: 'inflight', count: 3 } as const;
+
+function createProducer() {
+  let nowMs = 0;
+  let refusals: Refusals[] = [];
+  let use: ReturnType<Rows['useOf']> = { used: 20, allowed: 20, share: 20 };
+  const rows: Rows = { takeRefusals: () => refusals.splice(0), useOf: () => use };
+  const produce = createLimitProducer(rows, () => nowMs);
+  return {
+    told: () => [...produce()].map(({ id, subject, figures }) => ({ id, subject, ...figures })),
+    refuse: (...more: Refusals[]) => {
+      refusals = more;
+    },
+    useIs: (next: typeof use) => {
+      use = next;
+    },
+    pass: (seconds: number) => {
+      nowMs += seconds * 1_000;
+    },
+  };
+}
+
+test('a limit is reached from three refused requests on, until none was refused for ten seconds', () => {
+  const { told, refuse, pass } = createProducer();
+  refuse({ ...tenant, count: 2 });
+  expect(told()).toEqual([]);
+  pass(5);
+  refuse({ ...tenant, count: 32 });
+  const figures = { limit: 'max_inflight', allowed: 20, used: 20, refused: 34, held: '' };
+  expect(told()).toEqual([{ id: 'tenant_limit_reached', subject: 'acme', ...figures }]);
+  pass(9);
+  expect(told()).toHaveLength(1);
+  pass(1);
+  expect(told()).toEqual([]);
+});
+
+test('of several limits of one subject the one that refuses most comes first', () => {
+  const { told, refuse } = createProducer();
+  refuse({ ...tenant, limit: 'tokens', count: 4 }, { ...tenant, limit: 'requests', count: 9 });
+  expect(told()).toMatchObject([{ limit: 'requests_per_minute' }, { limit: 'tokens_per_minute' }]);
+});
+
+test('the share of one gateway is told, and a limit that is gone is not reached', () => {
+  const { told, refuse, useIs } = createProducer();
+  refuse({ ...tenant, owner: 'client', of: 'batch' });
+  useIs({ used: 7, allowed: 20, share: 7 });
+  expect(told()).toMatchObject([
+    { id: 'client_limit_reached', subject: 'batch', used: 7, held: ', this gateway may use 7 of it' },
+  ]);
+  useIs(null);
+  expect(told()).toEqual([]);
+});
+
+test('names that clients choose are harmless and of bounded number', () => {
+  const { told, refuse } = createProducer();
+  const made = Array.from({ length: 5_000 }, (_, number) => ({
+    ...tenant,
+    name: `tenant:${number}`,
+    of: `t\n${number}`,
+  }));
+  refuse(...made);
+  const found = told();
+  expect(found).toHaveLength(1_000);
+  expect(found[0]?.subject).not.toContain('\n');
+});
+
+const clientOf = (name: string, limits: object) => ({
+  name,
+  key_sha256: createHash('sha256').update(name).digest('hex'),
+  ...limits,
+});
+
+test.each([1, 2])('limits of a client and of a tenant are told, with %i workers', async (workers) => {
+  await using replica = await startFakeReplica({ script: hang });
+  await using gateway = await startGateway({
+    replicas: [replica],
+    config: {
+      gateway: { workers },
+      clients: [
+        clientOf('batch', { requests_per_minute: 2, tenant: 'other' }),
+        clientOf('web', { tenant: 'acme' }),
+      ],
+      tenant_limits: { acme: { max_inflight: 2 } },
+    },
+  });
+  const leaving = new AbortController();
+  const send = (key: string) =>
+    gateway.chat({}, { headers: { 'x-api-key': key }, signal: leaving.signal }).catch(() => null);
+  const sent = ['web', 'batch'].flatMap((key) => Array.from({ length: 7 }, () => send(key)));
+  expect(await untilCondition(gateway, 'tenant_limit_reached')).toMatchObject({
+    subject: 'acme',
+    figures: { limit: 'max_inflight', allowed: 2, used: 2, refused: 5 },
+    sentence: 'acme is at its limit max_inflight of 2: 5 requests refused in the last minute',
+  });
+  expect(await untilCondition(gateway, 'client_limit_reached')).toMatchObject({
+    subject: 'batch',
+    figures: { limit: 'requests_per_minute', allowed: 2, used: 2, refused: 5 },
+  });
+  leaving.abort();
+  await Promise.all(sent);
+  await untilOver(gateway, 'tenant_limit_reached', 'client_limit_reached');
+  expect(linesOf(gateway, 'tenant_limit_reached')).toHaveLength(2);
+});
