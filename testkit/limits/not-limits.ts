@@ -28,8 +28,6 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'How much is compared: more would tell hardly more.': [
     'src/replicas/control/health/peer-blocks.ts#MAX_KEPT',
     'src/replicas/control/health/peer-blocks.ts#MAX_KEPT_OF_ONE',
-    'src/replicas/control/health/peer-blocks.ts#MAX_OWN',
-    'src/replicas/control/health/peer-blocks.ts#MAX_PEERS',
     'src/replicas/control/health/peer-watch.ts#MAX_BLOCK_MS',
     'src/replicas/control/health/peer-watch.ts#MAX_FACTOR',
     'src/replicas/control/health/peers.ts#MAX_PEERS',
