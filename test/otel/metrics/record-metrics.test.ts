@@ -320,6 +320,13 @@ describe('clients cannot grow the metrics', () => {
     expect(totalOf(metrics, durations, { 'gen_ai.request.model': KNOWN_MODEL })).toBe(1);
   });
 
+  test('nor replicas that come and go those of attempts: beyond 8,192 series, one has the rest', () => {
+    const records = Array.from({ length: 9_000 }, (_, index) => ({ ...STREAM, replica: `pod-${index}` }));
+    const metrics = collect(records);
+    expect(pointsOf(metrics, 'gateway.attempts')).toHaveLength(8_192);
+    expect(totalOf(metrics, 'gateway.attempts')).toBe(9_000);
+  });
+
   test('with combinations: beyond 2,000 series, a metric has one for the rest', () => {
     const metrics = collect(hostile(STREAM), HOSTILE_COUNT);
     for (const { dataPoints } of metrics) expect(dataPoints.length).toBeLessThanOrEqual(2000);

@@ -105,12 +105,21 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
-    what: 'the series of one metric',
+    what: 'the series of one metric, but for `gateway.attempts`',
     source: inFile('otel/metrics/metric.ts', 'MAX_SERIES'),
     past: 'one series has the rest',
     proof: testedBy(
       'test/otel/metrics/record-metrics.test.ts',
       'with combinations: beyond 2,000 series, a metric has one for the rest',
+    ),
+  },
+  {
+    what: 'the series of `gateway.attempts`',
+    source: inFile('otel/metrics/record-series.ts', 'MAX_ATTEMPT_SERIES'),
+    past: 'one series has the rest',
+    proof: testedBy(
+      'test/otel/metrics/record-metrics.test.ts',
+      'nor replicas that come and go those of attempts: beyond 8,192 series, one has the rest',
     ),
   },
   {
