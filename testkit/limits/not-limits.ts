@@ -23,7 +23,6 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/disk/spool.ts#MAX_BYTES',
     'otel/ledger/ledger-book.ts#MAX_RANGES',
     'otel/ledger/numbered-ledger.ts#MAX_WAITING',
-    'otel/metrics/record-series.ts#MAX_ATTEMPT_SERIES',
   ],
   'How much is compared: more would tell hardly more.': [
     'src/replicas/control/health/peer-blocks.ts#MAX_KEPT',
