@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { hang } from '#testkit/fake-replica.ts';
 import type { Scene } from '../scene.ts';
 
-const KEY = 'a key of the lab';
+const KEY = 'sk-of-a-client-of-the-lab';
 const CLIENT = { name: 'search', key_sha256: createHash('sha256').update(KEY).digest('hex') };
 
 export const LIMIT_SCENES: readonly Scene[] = [
@@ -29,13 +29,16 @@ export const LIMIT_SCENES: readonly Scene[] = [
       const a = await stage.replica('a', { script: hang });
       const gateway = await stage.gateway({
         replicas: [{ name: 'a', url: a.url, models: ['m'], engine: 'vllm' }],
-        tenant_limits: { max_inflight: 3 },
+        clients: [{ ...CLIENT, tenant: 'acme' }],
+        tenant_limits: { default: { max_inflight: 3 } },
       });
       const traffics: { stop(): void }[] = [];
       return {
         gateway,
         bring: () =>
-          void traffics.push(stage.traffic(gateway, 5, { stream: true, fields: { 'X-Tenant': 'acme' } })),
+          void traffics.push(
+            stage.traffic(gateway, 5, { stream: true, fields: { Authorization: `Bearer ${KEY}` } }),
+          ),
         mend: () => traffics[0]?.stop(),
       };
     },
