@@ -57,7 +57,7 @@ export interface RealCollector extends AsyncDisposable {
   /** The spans that it has written to its file until now. */
   spans(): Promise<readonly CollectedSpan[]>;
   /** The spans as soon as at least so many differ; asked again each time the file has changed. */
-  untilSpans(count: number): Promise<readonly CollectedSpan[]>;
+  untilSpans(count: number, isMeant?: (span: CollectedSpan) => boolean): Promise<readonly CollectedSpan[]>;
   /**
    * The text of GET /metrics as soon as the predicate holds; asked again each time metrics have come. `accept`: the media
    * type to ask for, by default that of the text format.
@@ -118,14 +118,14 @@ export async function startRealCollector(binary: string): Promise<RealCollector>
         .flatMap(readSpans);
     },
     spans,
-    async untilSpans(count) {
+    async untilSpans(count, isMeant = () => true) {
       const watching = new AbortController();
       const changes = new EventLog<string>();
       const watcher = watch(folder, { signal: watching.signal }, (event) => changes.push(event));
       try {
         for (;;) {
           const seen = changes.items.length;
-          const found = await spans();
+          const found = (await spans()).filter(isMeant);
           if (new Set(found.map(({ spanId }) => spanId)).size >= count) return found;
           await changes.count(seen + 1);
         }
