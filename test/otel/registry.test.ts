@@ -12,6 +12,7 @@ import { toGatewayMetrics, toProcessMetrics } from '../../otel/metrics/process-m
 import { RecordMetrics } from '../../otel/metrics/record-metrics.ts';
 import { toModelMetrics, toReplicaMetrics } from '../../otel/metrics/replica-metrics.ts';
 import { toSourceMetrics } from '../../otel/metrics/source-metrics.ts';
+import { toVerdictMetrics } from '../../otel/metrics/verdict-metrics.ts';
 import type { GenAiNames } from '../../otel/record/attributes.ts';
 import { createRequestSpans, type SpanDepth } from '../../otel/span/request-span.ts';
 import { attributesOf, type Registry, readRegistry } from '../../scripts/generate/registry.ts';
@@ -187,6 +188,7 @@ function collectEverything(): Readonly<Record<string, readonly string[]>> {
     ...toModelMetrics(GATEWAY_SOURCES.models(), INTERVAL),
     ...toSourceMetrics(GATEWAY_SOURCES.sources(), INTERVAL),
     ...toConditionMetrics(GATEWAY_SOURCES.conditions(), INTERVAL),
+    ...toVerdictMetrics(GATEWAY_SOURCES.comparisons(), INTERVAL),
     ...toGatewayMetrics(GATEWAY_SOURCES.gateway(), INTERVAL),
     ...new ExportMetrics(new URL('http://collector:4318')).collect(
       { stats, queueCapacity: 1, inflight: 0 },

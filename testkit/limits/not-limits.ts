@@ -9,6 +9,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/queue/encoded-span-store.ts#MAX_SPARE_BLOCKS',
     'otel/otlp/encode-span.ts#MAX_MEMORY_BYTES',
     'otel/otlp/span-attributes-writer.ts#MAX_NAMES',
+    'src/comparisons/groups/pod-labels.ts#MAX_KEPT',
   ],
   'How much is done at once: the rest follows.': [
     'src/proxy/record/pending-records.ts#MAX_GATHERED',
@@ -23,6 +24,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/disk/spool.ts#MAX_BYTES',
     'otel/ledger/ledger-book.ts#MAX_RANGES',
     'otel/ledger/numbered-ledger.ts#MAX_WAITING',
+    'src/comparisons/judge/running-comparison.ts#MAX_LOOKED_AT',
   ],
   'How much is compared: more would tell hardly more.': [
     'src/replicas/control/health/peer-blocks.ts#MAX_KEPT',
@@ -30,6 +32,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/replicas/control/health/peer-watch.ts#MAX_BLOCK_MS',
     'src/replicas/control/health/peer-watch.ts#MAX_FACTOR',
     'src/replicas/control/health/peers.ts#MAX_PEERS',
+    'src/comparisons/requests/request-ring.ts#MAX_CHUNKS',
   ],
   'How much of a text or list is shown to people.': [
     'src/config/validation/validate.ts#MAX_EXPLAINED_KEYS',
@@ -54,9 +57,13 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/state-dir/state-file.ts#MAX_ASIDE',
     'src/fleet/redis/redis-store.ts#MAX_FOREIGN',
     'otel/metrics/replica-metrics.ts#MAX_MODELS',
+    'otel/metrics/verdict-metrics.ts#MAX_CHARS',
+    'src/admin/routes/verdict.ts#MAX_LISTED',
   ],
   'A property of a number, a word or a format.': [
     'src/json/known-keys.ts#MAX_BYTES',
+    'src/comparisons/requests/chunk.ts#MAX_COUNT',
+    'src/comparisons/requests/chunk.ts#MAX_NAMES',
     'src/wire/shared-limit.ts#MAX_UNITS',
     'src/proxy/request/inspection/engine-flags.ts#MAX_FLAG_CHARS',
     'src/proxy/request/inspection/engine-flags.ts#MAX_WRITTEN_FLAG_BYTES',
@@ -96,6 +103,10 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'otel/export/otlp-exporter.ts#MAX_INFORMATIONAL',
     'otel/queue/shared-queue-state.ts#MAX_UNQUEUED',
     'otel/disk/spool.ts#MAX_READ_BYTES',
+    'src/replicas/control/discovery/kubernetes/list-pod-uids.ts#MAX_BYTES',
+    'src/comparisons/groups/selector.ts#MAX_CHARS',
+    'src/comparisons/groups/selector.ts#MAX_LABELS',
+    'src/admin/routes/verdict.ts#MAX_AHEAD_MS',
   ],
   'Of a command that ends, or of the simulated replica.': [
     'src/cli/admin-client/',

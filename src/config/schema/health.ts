@@ -49,7 +49,7 @@ export const health = section({
   frozen_after: durationOrAuto({ minMs: 100 })
     .prefault('auto')
     .describe(
-      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `auto`: for at least 15s, and three times as long as any such silence of these replicas that ended by itself within a day: see routing.md. `off`: silence does not count.',
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `auto`: for at least 15s, and three times as long as the longest such silence of these replicas that ended by itself within a day: see routing.md. `off`: silence does not count.',
     ),
   peers: peers
     .optional()

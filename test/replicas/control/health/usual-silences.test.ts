@@ -72,7 +72,7 @@ test('a silence of minutes needs no more than 100 minutes of that', () => {
   expect(freeze()).toBe(300);
 });
 
-test('a silence counts when it is three times as long as any that a byte has ended', () => {
+test('a silence counts when it is three times as long as the longest that a byte has ended', () => {
   const { stream, endSilenceAfter, freeze, alarms } = createScene();
   stream(101 * MINUTE_S);
   endSilenceAfter(10);
