@@ -31,10 +31,14 @@ async function startProbed(script: Script): Promise<FakeReplica> {
   return replica;
 }
 
-const warningsOf = (gateway: StartedGateway, name: string) =>
+const isAdvice = (condition: unknown, reason: unknown) =>
+  condition === undefined && reason !== undefined && reason !== 'loading_model';
+
+/** What the log says to change at a replica that does not answer. */
+const adviceOf = (gateway: StartedGateway, name: string) =>
   gateway.logLines
     .map((line) => JSON.parse(line))
-    .filter(({ level, replica }) => level === 40 && replica === name)
+    .filter(({ condition, replica, reason }) => isAdvice(condition, reason) && replica === name)
     .map(({ msg }) => msg);
 
 const cli = (gateway: StartedGateway, ...args: readonly string[]) =>
@@ -99,29 +103,29 @@ test('what a new operator sees of each replica that does not answer, without a r
   for (const { reachability_since } of replicas) expect(reachability_since).toMatch(/Z$/);
 
   const address = (url: string) => url.replace(/^https?:\/\//, '');
-  expect(warningsOf(gateway, 'good')).toEqual([]);
-  expect(warningsOf(gateway, 'nobody')).toEqual([
+  expect(adviceOf(gateway, 'good')).toEqual([]);
+  expect(adviceOf(gateway, 'nobody')).toEqual([
     `replica nobody: nothing accepts connections at ${address(refusedUrlBeside(good))}: start the server, or correct its url`,
   ]);
-  expect(warningsOf(gateway, 'no-name')).toEqual([
+  expect(adviceOf(gateway, 'no-name')).toEqual([
     'replica no-name: the host of no-such-host.invalid:8000 does not resolve: correct the host in its url',
   ]);
-  expect(warningsOf(gateway, 'https-to-http')).toEqual([
+  expect(adviceOf(gateway, 'https-to-http')).toEqual([
     'replica https-to-http: https was answered with plain HTTP: write http:// in its url',
   ]);
-  expect(warningsOf(gateway, 'http-to-https')).toEqual([
+  expect(adviceOf(gateway, 'http-to-https')).toEqual([
     'replica http-to-https: http was answered with TLS: write https:// in its url',
   ]);
-  expect(warningsOf(gateway, 'page')).toEqual([
+  expect(adviceOf(gateway, 'page')).toEqual([
     'replica page: GET /v1/models got an answer that is not a list of models: correct its url if it is not that of an inference server',
   ]);
-  expect(warningsOf(gateway, 'missing')).toEqual([
+  expect(adviceOf(gateway, 'missing')).toEqual([
     'replica missing: GET /v1/models got status 404: correct its url if it is not that of an inference server',
   ]);
-  expect(warningsOf(gateway, 'hanging')).toEqual([
+  expect(adviceOf(gateway, 'hanging')).toEqual([
     `replica hanging: ${address(hanging?.url ?? '')} accepts connections but does not answer: check the server and the port in its url`,
   ]);
-  expect(warningsOf(gateway, 'loading')).toEqual([]);
+  expect(adviceOf(gateway, 'loading')).toEqual([]);
 
   const words = [
     'serving',
@@ -159,7 +163,7 @@ describe('a replica that comes and goes', () => {
       Date.parse(down.reachability_since ?? ''),
     );
     await gateway.untilLogged('replica a: it answers now');
-    expect(warningsOf(gateway, 'a')).toHaveLength(1);
+    expect(adviceOf(gateway, 'a')).toHaveLength(1);
 
     await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
     expect(await gateway.untilReachability('a', 'unknown')).toMatchObject({
@@ -199,7 +203,7 @@ describe('a replica that comes and goes', () => {
     );
     await using gateway = await startGateway({ replicas: [replica] });
     await gateway.untilReachability('a', 'reachable');
-    expect(warningsOf(gateway, 'a')).toEqual([]);
+    expect(adviceOf(gateway, 'a')).toEqual([]);
   });
 
   test('is no inference server for a probe, until it has served a request', async () => {

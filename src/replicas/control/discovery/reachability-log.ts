@@ -35,8 +35,8 @@ export interface ProbeFinding {
 }
 
 /**
- * Logs why a replica does not answer probes, and what to change: one warning for each replica and reason until the
- * reason changes. What a request finds out makes a probe follow within seconds, so that there is one line for the whole
+ * Logs why a replica does not answer probes, and what to change: one line for each replica and reason until the reason
+ * changes, at level info, because a condition tells that it does not answer. What a request finds out makes a probe follow within seconds, so that there is one line for the whole
  * gateway, whatever the number of workers and requests. Of the url it names only host and port.
  */
 export class ReachabilityLog {
@@ -86,8 +86,7 @@ export class ReachabilityLog {
     if (this.#isStopped) return;
     const fields = { replica: name, reason, ...addressOf(config) };
     const message = `replica ${name}: ${advice}`;
-    if (reason === 'loading_model') this.#log.info(fields, message);
-    else this.#log.warn(fields, message);
+    this.#log.info(fields, message);
   }
 }
 
