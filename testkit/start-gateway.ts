@@ -74,6 +74,11 @@ export interface ReplicaAnswer {
   readonly inflight: number;
   readonly background: number;
   readonly background_unknown: number;
+  readonly silent_streams: {
+    readonly count: number;
+    readonly running: number;
+    readonly oldest_ms: number | null;
+  };
   readonly since: string | null;
   readonly reason: string | null;
   readonly safe_to_stop: boolean | null;

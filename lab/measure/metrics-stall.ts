@@ -67,6 +67,7 @@ async function start(endpoint?: string): Promise<Metrics> {
       replicas: () =>
         REPLICAS.map((name) => ({
           ...{ name, inflight: 0, background: 0, maxInflight: null },
+          streams: { running: 0, silent: 0, oldestMs: 0 },
           ...{ drained: false, failing: false, judges: [], decisions: [], up: true, gpuTime: null },
         })),
       models: () => [],

@@ -148,6 +148,27 @@ export const METRICS = {
     description:
       'Responses with background that the replica has answered and not finished, as far as this gateway knows.',
   },
+  replicaStreams: {
+    name: 'gateway.replica.streams',
+    instrument: 'updowncounter',
+    unit: '{stream}',
+    description:
+      'Streams that run on the replica, before and after their first byte, as the workers see them once per second.',
+  },
+  replicaSilentStreams: {
+    name: 'gateway.replica.silent_streams',
+    instrument: 'updowncounter',
+    unit: '{stream}',
+    description:
+      'Those of these streams that have been without a byte for longer than like streams of their model make likely, at least five seconds.',
+  },
+  replicaSilentStreamsOldest: {
+    name: 'gateway.replica.silent_streams.oldest',
+    instrument: 'gauge',
+    unit: 's',
+    description:
+      'Time for which nothing has come on the stream that is silent for longest; 0 if none is silent.',
+  },
   replicaMaxInflight: {
     name: 'gateway.replica.max_inflight',
     instrument: 'updowncounter',

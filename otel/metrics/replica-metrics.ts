@@ -1,7 +1,7 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { ADMIN_ACTION, RECORD_FIELDS, SEMCONV } from '#otel/record/registry';
-import { type Interval, type MetricDefinition, type Series, toSumData } from './metric-data.ts';
+import { type Interval, type MetricDefinition, type Series, toGaugeData, toSumData } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 
 /** What the metrics show of one replica. */
@@ -10,6 +10,8 @@ export interface ReplicaState {
   readonly inflight: number;
   /** Responses that it goes on with after its answers, as far as is known. */
   readonly background: number;
+  /** The streams that run, those of them that are silent, and for how long the oldest of these is; 0: none is. */
+  readonly streams: { readonly running: number; readonly silent: number; readonly oldestMs: number };
   /** Null: no limit. */
   readonly maxInflight: number | null;
   readonly drained: boolean;
@@ -70,6 +72,7 @@ export function toReplicaMetrics(
     attributes: { [RECORD_FIELDS.replica.name]: replica.name, ...attributes },
     value,
   });
+  const oldestStreams = replicas.map((replica) => named(replica, {}, replica.streams.oldestMs / 1000));
   const failingBy = replicas.flatMap((replica) =>
     replica.judges.map(({ judge, isFailing }) =>
       named(replica, { [ADMIN_ACTION.judge]: judge }, Number(isFailing)),
@@ -83,6 +86,9 @@ export function toReplicaMetrics(
   return [
     toData(METRICS.replicaInflight, ({ inflight }) => inflight),
     toData(METRICS.replicaBackground, ({ background }) => background),
+    toData(METRICS.replicaStreams, ({ streams }) => streams.running),
+    toData(METRICS.replicaSilentStreams, ({ streams }) => streams.silent),
+    toGaugeData(METRICS.replicaSilentStreamsOldest, oldestStreams, interval),
     toData(METRICS.replicaMaxInflight, ({ maxInflight }) => maxInflight),
     toData(METRICS.replicaUp, ({ up }) => up),
     toData(METRICS.replicaDrained, ({ drained }) => drained),

@@ -25,6 +25,19 @@ export const replicaSchema = z
     background_unknown: count().describe(
       'Those of `background` of which it is not known whether the replica still goes on with them.',
     ),
+    silent_streams: z
+      .object({
+        count: count().describe(
+          'Streams that have been without a byte for longer than like streams of their model make likely, at least five seconds.',
+        ),
+        running: count().describe('The streams that run, silent or not.'),
+        oldest_ms: count()
+          .nullable()
+          .describe('For how long nothing has come on the one that is silent for longest; null if none is.'),
+      })
+      .describe(
+        'The streams of this gateway on the replica, before and after their first byte, as they were at most a second ago.',
+      ),
     max_inflight: count()
       .nullable()
       .describe('The most requests in flight on the replica; null if there is no limit.'),
@@ -39,7 +52,7 @@ export const replicaSchema = z
       .readonly()
       .describe(
         'What shows that a failing replica fails; otherwise empty. `connections`: requests cannot connect to it. `probes`: ' +
-          'it does not answer probes. `frozen`: it is silent, and its peers are not. `errors`: it fails more requests than ' +
+          'it does not answer probes. `frozen`: it, or more of its streams than of those of its peers, is silent. `errors`: it fails more requests than ' +
           'its peers. `slow`: it is slower than they are.',
       ),
     health_since: z.iso.datetime().nullable().describe('When `health` last changed; null if it never did.'),
@@ -93,7 +106,7 @@ export const replicaSchema = z
       })
       .nullable()
       .describe(
-        'While the share of turns grows, after an undrain with a ramp or on probation (`health.peers`): how far it is on ' +
+        'While the share of turns grows, after an undrain with a ramp or on probation: how far it is on ' +
           'this gateway. Otherwise null.',
       ),
     removing: z
@@ -136,6 +149,7 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     inflight,
     background: background.running + background.unknown,
     background_unknown: background.unknown,
+    silent_streams: toSilentJson(replica),
     max_inflight: config.maxInflight,
     health: health?.state ?? null,
     health_reasons: health?.failingBy ?? [],
@@ -152,6 +166,10 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     ramp: toRampJson(replica),
     removing: replica.isRemoving,
   };
+}
+
+function toSilentJson({ silence }: RegisteredReplica): ReplicaJson['silent_streams'] {
+  return { count: silence.count, running: silence.running, oldest_ms: silence.oldestMs };
 }
 
 function toRampJson({ ramp }: RegisteredReplica): ReplicaJson['ramp'] {

@@ -71,6 +71,21 @@ describe('gateway replicas', () => {
     expect(stdout).toContain(`(${REASON_TEXTS[reason]})`);
   });
 
+  it('says how many streams of a replica are silent, if any are', async () => {
+    const silent = { count: 6, running: 20, oldest_ms: 75_000 };
+    const replicas = [
+      { ...REPLICA, silent_streams: silent },
+      { ...REPLICA, health: 'failing', health_reasons: ['frozen'], silent_streams: silent },
+      { ...REPLICA, silent_streams: { count: 0, running: 20, oldest_ms: null } },
+    ];
+    const { url } = await startAdmin(() => ({ body: { replicas } }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    const states = stdout.split('\n').slice(1, 4);
+    expect(states[0]).toContain('serving (6 of 20 streams silent for 1m)');
+    expect(states[1]).toContain('failing (frozen, 6 of 20 streams silent for 1m)');
+    expect(states[2]).not.toContain('silent');
+  });
+
   it('shows the replicas as a table', async () => {
     const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
     const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);

@@ -85,6 +85,7 @@ export const makeReplica = (
   inflight: 2,
   background: 0,
   background_unknown: 0,
+  silent_streams: { count: 0, running: 2, oldest_ms: null },
   max_inflight: null,
   health: 'ok',
   health_reasons: [],

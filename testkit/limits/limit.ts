@@ -1,7 +1,12 @@
 import type { World } from './world.ts';
 
-/** Where the value of a limit is: a key of the configuration, or a constant in a file. */
-export type Source = { readonly key: string } | { readonly file: string; readonly constant: string };
+/**
+ * Where the value of a limit is: a key of the configuration, which may have the value of another by default, or a constant
+ * in a file.
+ */
+export type Source =
+  | { readonly key: string; readonly defaultKey?: string }
+  | { readonly file: string; readonly constant: string };
 
 /** Sends something of a size to a gateway, or gives it to the code that has the limit, and tells what came of it. */
 export interface Probe {
@@ -46,8 +51,9 @@ export function toSourceName(source: Source): string {
 /** A constant in a file. */
 export const inFile = (file: string, constant: string): Source => ({ file, constant });
 
-/** A key of the configuration. */
-export const inKey = (key: string): Source => ({ key });
+/** A key of the configuration. `defaultKey`: the one whose value it has unless it is set. */
+export const inKey = (key: string, defaultKey?: string): Source =>
+  defaultKey === undefined ? { key } : { key, defaultKey };
 
 /** A test elsewhere. */
 export const testedBy = (test: string, name: string): NamedTest => ({ test, name });

@@ -2,6 +2,7 @@
 export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'Memory of what can be made again: past it, some work is repeated.': [
     'src/wire/client/tls-acceptor.ts#MAX_KNOWN_NAMES',
+    'src/replicas/control/health/stream-times.ts#MAX_AGE_MS',
     'src/access/limits/tenant-limits.ts#MAX_KNOWN',
     'src/proxy/record/prefix-hashes.ts#MAX_STARTS',
     'src/proxy/response/events/event-pattern.ts#MAX_PATTERN_BYTES',
@@ -33,6 +34,10 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/replicas/control/health/peer-watch.ts#MAX_FACTOR',
     'src/replicas/control/health/peers.ts#MAX_PEERS',
     'src/comparisons/requests/request-ring.ts#MAX_CHUNKS',
+    'src/replicas/control/health/partial-freezes.ts#MAX_AGE_MS',
+    'src/replicas/control/health/partial-freezes.ts#MAX_FACTOR',
+    'src/replicas/control/health/frozen-watch.ts#MAX_FAILING_SHARE',
+    'src/gateway/composition/observe-peers.ts#MAX_HUNG_MS',
   ],
   'How much of a text or list is shown to people.': [
     'src/config/validation/validate.ts#MAX_EXPLAINED_KEYS',

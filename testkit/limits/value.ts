@@ -15,7 +15,8 @@ const ARITHMETIC = /^(?:Math\.ceil|[\d_.\s*+()e/-])+$/;
 
 /** The value of a limit by default: of a key from the schema, of a constant from the text of its file. */
 export function readValue(source: Source): number {
-  const value = 'key' in source ? readKey(source.key) : readConstant(source.file, source.constant);
+  const value =
+    'key' in source ? readKey(source.defaultKey ?? source.key) : readConstant(source.file, source.constant);
   if (!Number.isFinite(value)) throw new Error(`${toSourceName(source)} is not a number`);
   return value;
 }

@@ -79,8 +79,8 @@ export function watchSilences(bound: SilenceBound, nowMs: () => number) {
     if (replica === SIMULATED_REPLICAS[0] && frozenForS >= 0) foundAfterS ??= frozenForS;
     else falseAlarms++;
   };
-  const { health: table, silences } = shared;
-  const watch = new FrozenWatch({ registry, table, silences, decisions: { note } });
+  const { health: table, silences, ramps } = shared;
+  const watch = new FrozenWatch({ registry, table, silences, ramps, decisions: { note } });
   const slots = SIMULATED_REPLICAS.map((name) => registry.find(name)?.slot ?? -1);
   return {
     /** Samples, and judges. `isFrozenForS`: how long `r0` has been frozen; negative: it is not. */

@@ -20,14 +20,37 @@ export interface EngineRequest {
   readonly heldShare: number;
 }
 
+/** A stream that runs on a simulated engine, as UpstreamConnections shows one. */
+export interface SimulatedStream {
+  readonly stream: { readonly kind: number; readonly size: number };
+  readonly silentSinceMs: number;
+  readonly sentMs: number;
+  readonly isAnswering: boolean;
+}
+
+/** A stream that has ended, as its record tells it. */
+export interface EndedSimulatedStream {
+  readonly promptChars: number;
+  readonly firstTokenMs: number;
+  readonly gapMs: number;
+}
+
 interface Work {
   readonly request: EngineRequest;
+  readonly sentMs: number;
+  /** It gets no further byte. */
+  readonly isStuck: boolean;
+  firstTokenMs: number | null;
   promptLeft: number;
   completionLeft: number;
   /** When its last byte came; before that, when it was sent. */
   silentSinceMs: number;
   isAnswering: boolean;
 }
+
+const CHARS_PER_TOKEN = 4;
+/** All streams are of one kind. */
+export const STREAM_KIND = 2;
 
 /** How much slower each further response makes all. */
 const SLOWER_BY_ONE = 0.02;
@@ -39,8 +62,13 @@ export class SimulatedEngine {
   readonly #speed: EngineSpeed;
   #work: Work[] = [];
   #endedMs: number | null = null;
+  #endedSentMs: number | null = null;
   /** While it is, no byte comes from it. */
   isFrozen = false;
+  /** Whether the next request is forgotten when its answer has begun. */
+  sticksNext = false;
+  /** Called with each stream that has ended. */
+  onStreamEnd: (ended: EndedSimulatedStream) => void = () => undefined;
 
   constructor(speed: EngineSpeed) {
     this.#speed = speed;
@@ -52,7 +80,12 @@ export class SimulatedEngine {
 
   send(request: EngineRequest, nowMs: number): void {
     const { promptTokens: promptLeft, completionTokens: completionLeft } = request;
-    this.#work.push({ request, promptLeft, completionLeft, silentSinceMs: nowMs, isAnswering: false });
+    const { sticksNext: isStuck } = this;
+    this.sticksNext = false;
+    this.#work.push({
+      ...{ request, promptLeft, completionLeft, isStuck, sentMs: nowMs, firstTokenMs: null },
+      ...{ silentSinceMs: nowMs, isAnswering: false },
+    });
   }
 
   /** Works for so long, up to now. */
@@ -74,15 +107,18 @@ export class SimulatedEngine {
     if (tokens === 0) return;
     let hasEnded = false;
     for (const work of decoding) {
+      if (work.isStuck && work.isAnswering) continue;
       const { isStream, completionTokens, heldShare } = work.request;
       work.completionLeft -= tokens;
       const isOver = work.completionLeft <= 0;
       if (isOver) {
         this.#endedMs = nowMs;
         hasEnded = true;
+        if (isStream) this.#tellEnd(work, nowMs, decoding.length);
       } else if (isStream && work.completionLeft > heldShare * completionTokens) {
         work.silentSinceMs = nowMs;
         work.isAnswering = true;
+        work.firstTokenMs ??= nowMs;
       }
     }
     if (hasEnded) this.#work = this.#work.filter(({ completionLeft }) => completionLeft > 0);
@@ -94,11 +130,27 @@ export class SimulatedEngine {
       this.#work = this.#work.filter(({ silentSinceMs }) => silentSinceMs >= beforeMs);
   }
 
+  /** When the last request was sent of those whose streams have ended. */
+  get endedSentMs(): number | null {
+    return this.#endedSentMs;
+  }
+
+  #tellEnd({ request, sentMs, firstTokenMs }: Work, nowMs: number, decodingCount: number): void {
+    this.#endedSentMs = Math.max(this.#endedSentMs ?? sentMs, sentMs);
+    this.onStreamEnd({
+      promptChars: CHARS_PER_TOKEN * request.promptTokens,
+      firstTokenMs: (firstTokenMs ?? nowMs) - sentMs,
+      gapMs: 1_000 * this.#speed.gapS * (1 + SLOWER_BY_ONE * decodingCount),
+    });
+  }
+
   /** What its connections show: as UpstreamConnections.observeSilence. */
-  observeSilence(): Silence {
+  observeSilence(onStream?: (seen: SimulatedStream) => void): Silence {
     let heardMs = this.#endedMs;
     let waitingSinceMs: number | null = null;
-    for (const { silentSinceMs, isAnswering } of this.#work) {
+    for (const { silentSinceMs, isAnswering, sentMs, request } of this.#work) {
+      const stream = { kind: STREAM_KIND, size: CHARS_PER_TOKEN * request.promptTokens };
+      if (request.isStream) onStream?.({ stream, silentSinceMs, sentMs, isAnswering });
       if (isAnswering && (heardMs === null || silentSinceMs > heardMs)) heardMs = silentSinceMs;
       if (waitingSinceMs === null || silentSinceMs < waitingSinceMs) waitingSinceMs = silentSinceMs;
     }

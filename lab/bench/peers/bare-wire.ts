@@ -40,6 +40,7 @@ const pools = replicaPorts.map(
 let turn = 0;
 
 class Passage implements RequestBodySink, ResponseHandler {
+  readonly stream = null;
   readonly #exchange: HttpExchange;
   #isSent = false;
   readonly #body: Buffer[] = [];

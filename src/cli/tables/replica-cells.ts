@@ -14,7 +14,8 @@ export function toNameAndState(replica: unknown, nowEpochMs: number): readonly [
   const name = String(toCell(memberOf(replica, 'name')));
   const { word, since, why } = toState(replica);
   const age = typeof since === 'string' ? ` ${toAge(nowEpochMs - Date.parse(since))}` : '';
-  const text = word + age + (why === null ? '' : ` (${why})`);
+  const whys = [why, toSilentText(memberOf(replica, 'silent_streams'))].filter((each) => each !== null);
+  const text = word + age + (whys.length === 0 ? '' : ` (${whys.join(', ')})`);
   return [name, { text, style: STATE_STYLES[word] }];
 }
 
@@ -68,6 +69,15 @@ function toState(replica: unknown): ShownState {
   const share = memberOf(memberOf(replica, 'ramp'), 'share');
   const why = typeof share === 'number' ? `ramp ${Math.round(share * 100)} %` : null;
   return { word: 'serving', since: null, why };
+}
+
+/** How many of the streams are silent, and for how long the oldest is; null if none is. */
+function toSilentText(streams: unknown): string | null {
+  const [count, running, oldestMs] = ['count', 'running', 'oldest_ms'].map((name) =>
+    Number(memberOf(streams, name) ?? 0),
+  );
+  if (!count) return null;
+  return `${count} of ${running} streams silent for ${toAge(oldestMs ?? 0)}`;
 }
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries({ ...REASON_TEXTS, ...HEALTH_TEXTS }));

@@ -105,7 +105,7 @@ export const CONDITIONS = {
     severity: 'warning',
     subject: 'replica',
     title: 'A replica is frozen',
-    sentence: '{subject} is frozen: requests wait and nothing comes from it',
+    sentence: '{subject} is frozen: what waits for it gets no bytes, while its peers answer',
     figures: {},
     afterMs: 0,
     untilMs: 0,

@@ -12,6 +12,11 @@ export const timeouts = section({
   idle: duration()
     .prefault('5m')
     .describe('Time without progress in a response: the replica sends nothing, or the client reads nothing.'),
+  silent: duration()
+    .optional()
+    .describe(
+      'Time without a byte in a stream after its first byte, before it ends with an error event (`upstream_timeout`). Less than `idle` gives clients and their limits back sooner what hangs. Default: `idle`.',
+    ),
   queue: duration({ minMs: 0 })
     .prefault('30s')
     .describe('Time that a request waits for a replica below its `max_inflight`, over all attempts.'),

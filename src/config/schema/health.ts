@@ -45,16 +45,18 @@ export const health = section({
     .describe('A failing replica is ok again after this many answered probes in a row.'),
   cool_down: duration({ minMs: 10 })
     .prefault('10s')
-    .describe('With `passive` or `frozen_after`: how often one request tries a failing replica again.'),
+    .describe(
+      'With `passive` or `frozen_after`: how often one request tries a failing replica again. After silent streams: how long it is tried last before it gets turns again, up to four times as long if it is found again soon.',
+    ),
   frozen_after: durationOrAuto({ minMs: 100 })
     .prefault('auto')
     .describe(
-      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `auto`: for at least 15s, and three times as long as the longest such silence of these replicas that ended by itself within a day: see routing.md. `off`: silence does not count.',
+      'A replica is failing if it has sent nothing for this long while a request waited for it and another replica of the same model sent something. `auto`: for at least 15s, and three times as long as the longest such silence of these replicas that ended by itself within a day: see routing.md. With any of these it also is when clearly more of its streams are silent than of those of its peers. `off`: silence does not count, but for silent streams with `peers`.',
     ),
   peers: peers
     .optional()
     .describe(
-      'Compares the requests of each replica with like requests of its peers, and tries a replica last that fails more of them, or is slower. An empty object, `{}`, is enough. Off unless it is set: replicas that differ by nature need a `gpu_model`, or more `tolerance`.',
+      'Compares the requests of each replica with like requests of its peers, and tries a replica last that fails more of them, is slower, or has more silent streams. An empty object, `{}`, is enough. Off unless it is set: replicas that differ by nature need a `gpu_model`, or more `tolerance`.',
     ),
   path: text('auto, or a path that begins with /', URL_PATH_OR_AUTO)
     .prefault('auto')

@@ -22,6 +22,7 @@ import type { Composition } from './gateway-collaborators.ts';
 import { KnownModels } from './known-models.ts';
 import { createPeerObserver } from './observe-peers.ts';
 import { type EndedObserver, guarded, toAccessLogFields } from './observe-record.ts';
+import { createStreamObserver } from './observe-streams.ts';
 import { orTelemetryError } from './or-telemetry-error.ts';
 
 /** What serves clients, and what becomes of the records. */
@@ -162,6 +163,7 @@ export async function composeDataPlane(
     ({ record }) => figures.add(record),
     ({ record }) => metrics.record(record),
     ({ record }) => ring.add(record),
+    createStreamObserver(replicas),
     ({ record }) => collaborators.onRecord?.(record),
     ({ record }) => {
       if (inEffect.config.log.requests) log.info(toAccessLogFields(record), 'request');
@@ -185,10 +187,11 @@ function toReplicaState(
   replica: RegisteredReplica,
   replicas: Pick<ReplicaControl, 'healthCountsOf'>,
 ): ReplicaState {
-  const { name, inflight, background, config, drain, health, reachability, gpuTime } = replica;
+  const { name, inflight, background, silence, config, drain, health, reachability, gpuTime } = replica;
   return {
     name,
     inflight,
+    streams: { running: silence.running, silent: silence.count, oldestMs: silence.oldestMs ?? 0 },
     maxInflight: config.maxInflight,
     gpuTime,
     background: background.running + background.unknown,

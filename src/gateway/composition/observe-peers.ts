@@ -20,6 +20,19 @@ const READING: OutcomeReading = {
 /** Creates the function that passes to a watch what each attempt shows of the replica that was tried. */
 export function createPeerObserver(watch: Pick<ReplicaControl, 'observe'>): (ended: EndedRecord) => void {
   return ({ record }) => {
-    for (const observation of toObservations(record, READING)) watch.observe(observation);
+    const observations = toObservations(record, READING);
+    // No attempt follows one that a time-out has ended.
+    const hung = record.error_type === 'upstream_timeout' ? observations.at(-1) : undefined;
+    for (const observation of observations) {
+      const isHung = observation === hung;
+      const isOver = isHung && (record.stream || observation.e2eMs > MAX_HUNG_MS);
+      watch.observe(isOver ? { ...observation, outcome: 'unclear' } : observation, isHung);
+    }
   };
 }
+
+/**
+ * A time-out shows what was wrong when the request began to hang, which may be over. A stream does not count, because it
+ * was judged when it fell silent.
+ */
+const MAX_HUNG_MS = 15_000;

@@ -87,6 +87,7 @@ function toProxySettings(
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,
     idleMs: timeouts.idleMs,
+    silentMs: timeouts.silentMs ?? timeouts.idleMs,
     queueMs: timeouts.queueMs,
   };
 }

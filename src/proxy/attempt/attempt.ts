@@ -1,5 +1,6 @@
 import type { TraceContextFields } from '#otel/span';
 import type { Replica } from '#replicas';
+import type { ResponseHandler } from '#wire';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { RelayedResponse } from '../response/relay.ts';
@@ -31,6 +32,9 @@ export type AttemptOutcome =
   /** The client left, or the exchange was cut, before a response began. */
   | { readonly kind: 'abandoned' };
 
+/** What a response streams if it is a stream. */
+export type RunningStream = NonNullable<ResponseHandler['stream']>;
+
 /** One request to one replica. */
 export interface AttemptRequest extends ResponseUse {
   readonly replica: Replica;
@@ -46,6 +50,10 @@ export interface AttemptRequest extends ResponseUse {
   readonly mayRepeat: boolean;
   /** Whether another replica may be tried because of the status that this one answers. */
   readonly mayRetryStatus: boolean;
+  /** What the response streams if it is a stream; null: nothing is known of like ones. */
+  readonly stream: RunningStream | null;
+  /** Whether it asks for a stream. */
+  readonly asksStream: boolean;
   /** Told of the progress; null: nobody is. */
   readonly observer: AttemptObserver | null;
 }

@@ -11,7 +11,7 @@ import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { HeldBody } from '../request/read-body.ts';
 import { ownerOf, toResponseReader } from '../request/response-owner.ts';
 import type { RelayedResponse } from '../response/relay.ts';
-import type { AttemptObserver, AttemptRequest } from './attempt.ts';
+import type { AttemptObserver, AttemptRequest, RunningStream } from './attempt.ts';
 import { type Acquired, Attempts, type AttemptVariant } from './attempts.ts';
 import {
   acquireInTurn,
@@ -28,7 +28,7 @@ const KEPT_BYTES = 16 * 1024;
 const FRESH_CONNECTION_BYTES = 1024 * 1024;
 
 /** The attempts of a request that leaves a record. Keeps the request's body as long as an attempt may need it. */
-export class RecordedAttempts extends Attempts implements AttemptObserver {
+export class RecordedAttempts extends Attempts implements AttemptObserver, RunningStream {
   readonly #request: RecordedRequest;
   readonly #settings: ProxySettings;
   readonly #tools: ProxyTools;
@@ -139,8 +139,18 @@ export class RecordedAttempts extends Attempts implements AttemptObserver {
         isTotalPerChoice: engine === 'llamacpp',
       },
       modelName,
+      stream: this,
+      asksStream: readFlag(facts.stream, engine) === true,
       observer: this,
     };
+  }
+
+  get kind(): number {
+    return this.#tools.pool.streamKindOf(this.#model);
+  }
+
+  get size(): number | null {
+    return this.#request.recording.readPromptChars() ?? null;
   }
 
   onWritten({ mayRepeat }: AttemptRequest, isReused: boolean): void {

@@ -11,7 +11,7 @@ import type { Abandonable } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
 import { Relay } from '../response/relay.ts';
-import type { AttemptOutcome, AttemptRequest } from './attempt.ts';
+import type { AttemptOutcome, AttemptRequest, RunningStream } from './attempt.ts';
 import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
 import { type AnswerTraits, HELD_BYTES, isHeld, judgeHeld, type RetryPolicy } from './judge-answer.ts';
 
@@ -20,6 +20,8 @@ export interface SendSettings {
   readonly viaName: string;
   readonly firstByteMs: number;
   readonly idleMs: number;
+  /** The time-out of a stream that is silent after its first byte. */
+  readonly silentMs: number;
   /** The fields of requests that replicas must not see: API keys, and the tenant that a client claims; null: none. */
   readonly withheldFields: ReadonlySet<string> | null;
   /** Null: every status is relayed. */
@@ -111,6 +113,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     const whole = upload === null ? (body ?? NO_BODY) : null;
     connection.send({ method: head.method, headText, body: whole, firstByteMs, idleMs }, this);
     upload?.start(connection, (code) => this.#failUpload(code));
+  }
+
+  /** Before the head of the response, what the request asks for counts. */
+  get stream(): RunningStream | null {
+    const { stream, asksStream } = this.#request;
+    if (this.#held !== null) return null;
+    return (this.#relay?.isEventStream ?? asksStream) ? stream : null;
   }
 
   onWritten(): void {
@@ -212,6 +221,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
       fingerprint: isRemembered ? replica.fingerprintOf(connection) : new Fingerprint(),
     });
     this.#relay = started;
+    if (head.isEventStream) connection?.limitSilence(this.#settings.silentMs);
     observer?.onResponse(this.#request, started);
     return started;
   }

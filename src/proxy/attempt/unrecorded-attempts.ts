@@ -77,6 +77,8 @@ export class UnrecordedAttempts extends Attempts {
       mayRetryStatus: mayRetryStatus && SAFE_METHODS.has(this.#exchange.head.method),
       reading: null,
       modelName: this.#modelName,
+      stream: null,
+      asksStream: false,
       observer: null,
     };
   }

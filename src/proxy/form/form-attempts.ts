@@ -1,5 +1,5 @@
 import type { Replica } from '#replicas';
-import type { AttemptObserver, AttemptRequest } from '../attempt/attempt.ts';
+import type { AttemptObserver, AttemptRequest, RunningStream } from '../attempt/attempt.ts';
 import { type Acquired, Attempts, type AttemptVariant } from '../attempt/attempts.ts';
 import { acquireInTurn, admitToReplica, type RecordedRequest, toIds } from '../attempt/recorded-request.ts';
 import { Upload } from '../attempt/upload.ts';
@@ -12,7 +12,7 @@ import type { FormBody } from './form-body.ts';
 const NO_LIMITS = { maxTokens: undefined, n: undefined };
 
 /** The attempts of a request with a form. A form that is not held as a whole can be sent only once. */
-export class FormAttempts extends Attempts implements AttemptObserver {
+export class FormAttempts extends Attempts implements AttemptObserver, RunningStream {
   readonly #request: RecordedRequest;
   readonly #settings: ProxySettings;
   readonly #tools: ProxyTools;
@@ -70,8 +70,18 @@ export class FormAttempts extends Attempts implements AttemptObserver {
         isTotalPerChoice: false,
       },
       modelName: this.#form.alias,
+      stream: this,
+      asksStream: false,
       observer: this,
     };
+  }
+
+  get kind(): number {
+    return this.#tools.pool.streamKindOf(this.#model);
+  }
+
+  get size(): number | null {
+    return this.#form.promptChars ?? null;
   }
 
   onWritten(): void {

@@ -106,6 +106,14 @@ export class Recording {
     this.bodyBytes = 0;
   }
 
+  /** Unicode code points of the request's text; undefined if it has none. The first call describes it. */
+  readPromptChars(): number | undefined {
+    const text = this.#describeText?.();
+    if (text === undefined) return undefined;
+    this.#describeText = () => text;
+    return text.promptChars;
+  }
+
   /** How long the request has waited for replicas, in milliseconds, without the current wait. */
   get queuedMs(): number {
     return this.#queuedMs ?? 0;

@@ -1,5 +1,6 @@
 import { orStartError } from '#base';
 import type { Config } from '#config';
+import { toShownName } from '#otel/base';
 import type { ConnectionTimeouts } from '#replicas';
 import type { SharedState } from '#replicas/shared';
 import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
@@ -22,6 +23,7 @@ import { FrozenWatch } from './health/frozen-watch.ts';
 import { HealthChecker } from './health/health-checker.ts';
 import { type HealthAction, type HealthDecisionCount, HealthDecisions } from './health/health-decisions.ts';
 import { PeerWatch } from './health/peer-watch.ts';
+import { type EndedStream, StreamTimes } from './health/stream-times.ts';
 import { type ModelAvailability, toModelAvailabilities } from './model-availability.ts';
 import type { ProbeTarget } from './probe.ts';
 import { BackgroundCounts } from './registry/background-counts.ts';
@@ -126,6 +128,7 @@ export class ReplicaControl {
   readonly #decisions: HealthDecisions;
   readonly #peers: PeerWatch;
   readonly #checker: HealthChecker;
+  readonly #streamTimes: StreamTimes;
   readonly #discovery: ReplicaDiscovery;
 
   constructor(
@@ -138,13 +141,13 @@ export class ReplicaControl {
     this.backgroundCounts = background;
     this.#link = link;
     this.#opened = opened;
-    const { health: table, silences } = shared;
+    const { health: table, silences, ramps } = shared;
     const decisions = new HealthDecisions({
       registry,
       log,
       onAction: (action) => link.plane?.recordAction(action),
     });
-    const frozen = new FrozenWatch({ registry, table, silences, decisions });
+    const frozen = new FrozenWatch({ registry, table, silences, ramps, decisions });
     const onSwitch = (isOn: boolean) => link.plane?.comparePeers(isOn);
     const peers = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
     const checker = new HealthChecker(config.health, { registry, table, decisions, frozen, peers, log });
@@ -152,6 +155,7 @@ export class ReplicaControl {
     this.#decisions = decisions;
     this.#peers = peers;
     this.#checker = checker;
+    this.#streamTimes = new StreamTimes(shared.silenceLimits, silences.nowMs);
     this.#discovery = new ReplicaDiscovery(config, {
       registry,
       resolver,
@@ -243,14 +247,25 @@ export class ReplicaControl {
     return this.#decisions.countsOf(replica);
   }
 
-  /** Takes the facts of a request that has ended, for the comparison of its replica with its peers. */
-  observe(observation: Observation): void {
-    this.#peers.observe(observation);
+  /**
+   * Takes the facts of a request that has ended, for the comparison of its replica with its peers. `hasHung`: a time-out
+   * ended it.
+   */
+  observe(observation: Observation, hasHung: boolean): void {
+    this.#peers.observe(observation, hasHung);
+  }
+
+  /** Takes the times of a stream that has ended well, from which follows when others are silent. */
+  learn(stream: EndedStream): void {
+    this.#streamTimes.add(stream);
   }
 
   /** Resolves when nothing can be written to a removed replica any more. */
   async #publish(): Promise<void> {
     const snapshot = this.registry.nextSnapshot();
+    this.#streamTimes.take(
+      new Map([...snapshot.cursors].map(([model, cursor]) => [toShownName(model), cursor])),
+    );
     await this.#link.plane?.apply(snapshot);
     this.registry.noteApplied(snapshot.version);
     await this.#link.confirm();

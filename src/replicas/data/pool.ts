@@ -76,7 +76,7 @@ export class ReplicaPool {
     this.#rotationOfUnknown = this.#toRotation([], CURSORS.unknownModels, undefined);
     this.#rotationOfAll = this.#toRotationOfAll([]);
     this.#silences = new SilenceSampler({
-      table: shared.silences,
+      shared,
       worker,
       clock: collaborators.clock,
       replicas: () => this.#bySlot.values(),
@@ -197,6 +197,11 @@ export class ReplicaPool {
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
     const picked = this.#rotationOfAll.pick({ tried, prefixKey: null, ticket: null });
     return picked === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(picked);
+  }
+
+  /** What a stream of this model is to `SilenceLimits`. */
+  streamKindOf(model: string): number {
+    return this.#snapshot.cursors.get(model) ?? CURSORS.unknownModels;
   }
 
   /** The models that replicas are known to serve, each once, in the order of the replicas. */

@@ -1,9 +1,15 @@
-import { type FrozenAfter, type SilenceTable, toSampleMs } from '#replicas/shared';
+import {
+  type HealthSettings,
+  type SharedState,
+  SILENT_AFTER,
+  type Streams,
+  toSampleMs,
+} from '#replicas/shared';
 import type { DeadlineClock, UpstreamConnections } from '#wire';
 
 /** What a sampler reads and writes. */
 export interface SilenceSamplerCollaborators {
-  readonly table: SilenceTable;
+  readonly shared: Pick<SharedState, 'silences' | 'silenceLimits'>;
   readonly worker: number;
   readonly clock: DeadlineClock;
   readonly replicas: () => Iterable<SampledReplica>;
@@ -11,34 +17,39 @@ export interface SilenceSamplerCollaborators {
 
 interface SampledReplica {
   readonly slot: number;
-  readonly upstream: Pick<UpstreamConnections, 'observeSilence'>;
+  readonly upstream: Pick<UpstreamConnections, 'observeSilence' | 'endedSentMs'>;
 }
 
+/** What a connection with a stream shows. */
+type SeenStream = Parameters<NonNullable<Parameters<UpstreamConnections['observeSilence']>[0]>>[0];
+
 /**
- * Notes for all threads how long each replica has been silent on this thread's connections. It looks at the connections
- * now and then, so that requests and their chunks do no work for it.
+ * A stream is stuck if the replica has sent something to others so long after its last byte. One without a byte is if a
+ * later one has begun.
+ */
+const STUCK_AFTER_MS = 2_000;
+
+/**
+ * Notes for all threads how long each replica has been silent on this thread's connections, and which of its streams
+ * are. It looks at the connections now and then, so that requests and their chunks do no work for it.
  */
 export class SilenceSampler {
   readonly #collaborators: SilenceSamplerCollaborators;
-  #frozenAfterMs: FrozenAfter | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #sampleMs = 0;
 
   constructor(collaborators: SilenceSamplerCollaborators) {
     this.#collaborators = collaborators;
   }
 
-  /** Samples often enough for this duration; null: not at all. */
-  configure(frozenAfterMs: FrozenAfter | null): void {
-    if (frozenAfterMs === this.#frozenAfterMs) return;
+  /** Samples from now on, often enough for this duration. Null: as often as it takes to show what is silent. */
+  configure(frozenAfterMs: HealthSettings['frozenAfterMs']): void {
+    const sampleMs = toSampleMs(frozenAfterMs);
+    if (sampleMs === this.#sampleMs) return;
     this.stop();
-    this.#frozenAfterMs = frozenAfterMs;
-    const { table, worker } = this.#collaborators;
-    if (frozenAfterMs === null) {
-      table.clearWorker(worker);
-      return;
-    }
+    this.#sampleMs = sampleMs;
     // After a stall, bytes may already be in the sockets. They are read before immediates run.
-    this.#timer = setInterval(() => setImmediate(() => this.sample()), toSampleMs(frozenAfterMs));
+    this.#timer = setInterval(() => setImmediate(() => this.sample()), sampleMs);
     this.#timer.unref();
   }
 
@@ -48,13 +59,93 @@ export class SilenceSampler {
 
   /** Notes what is to be seen now. */
   sample(): void {
-    const { table, worker, clock, replicas } = this.#collaborators;
+    const { shared, worker, clock, replicas } = this.#collaborators;
+    const { silences: table } = shared;
     const offsetMs = table.nowMs() - clock.nowMs();
     const toShared = (ms: number | null) => (ms === null ? null : ms + offsetMs);
     for (const { slot, upstream } of replicas()) {
-      const { heardMs, waitingSinceMs } = upstream.observeSilence();
+      const tally = new StreamTally(this.#collaborators, slot, offsetMs);
+      const { heardMs, waitingSinceMs } = upstream.observeSilence((seen) => tally.add(seen));
       table.note(worker, slot, { heardMs: toShared(heardMs), waitingSinceMs: toShared(waitingSinceMs) });
+      table.noteStreams(worker, slot, tally.finish(upstream.endedSentMs));
     }
     table.noteSampled(worker);
+  }
+}
+
+/** A stream that is silent, in the time of this thread. */
+interface SilentStream {
+  readonly silentSinceMs: number;
+  readonly limitMs: number;
+  /** When it was sent, if its first byte has not come; else null. */
+  readonly waitsSinceMs: number | null;
+}
+
+/** The streams of one replica at one time. */
+class StreamTally {
+  readonly #shared: SilenceSamplerCollaborators['shared'];
+  readonly #slot: number;
+  readonly #offsetMs: number;
+  readonly #nowMs: number;
+  #running = 0;
+  readonly #silent: SilentStream[] = [];
+  /** When the last request was sent of those whose streams have begun. */
+  #begunSentMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    { shared, clock }: Pick<SilenceSamplerCollaborators, 'shared' | 'clock'>,
+    slot: number,
+    offsetMs: number,
+  ) {
+    this.#shared = shared;
+    this.#slot = slot;
+    this.#offsetMs = offsetMs;
+    this.#nowMs = clock.nowMs();
+  }
+
+  add({ stream, silentSinceMs, sentMs, isAnswering }: SeenStream): void {
+    this.#running++;
+    if (isAnswering && sentMs > this.#begunSentMs) this.#begunSentMs = sentMs;
+    if (silentSinceMs === null) return;
+    const silentMs = this.#nowMs - silentSinceMs;
+    if (silentMs < SILENT_AFTER.minMs) return;
+    const limitMs = this.#limitOf(stream, isAnswering);
+    if (silentMs < limitMs) return;
+    this.#silent.push({ silentSinceMs, limitMs, waitsSinceMs: isAnswering ? null : sentMs });
+  }
+
+  /** `endedSentMs`: when the last request was sent of those whose streams have ended. */
+  finish(endedSentMs: number | null): Streams {
+    const { silences } = this.#shared;
+    const heardMs = silences.heardOf(this.#slot) ?? Number.NEGATIVE_INFINITY;
+    const begunSentMs = Math.max(this.#begunSentMs, endedSentMs ?? this.#begunSentMs);
+    // Engines begin with what came first. While they read a long prompt, others wait.
+    const isStuck = ({ silentSinceMs, waitsSinceMs }: SilentStream) =>
+      waitsSinceMs === null
+        ? heardMs >= silentSinceMs + this.#offsetMs + STUCK_AFTER_MS
+        : begunSentMs > waitsSinceMs;
+    const stuck = this.#silent.filter(
+      (each) => each.silentSinceMs + this.#offsetMs >= silences.judgedFromOf(this.#slot) && isStuck(each),
+    );
+    return {
+      running: this.#running,
+      silent: this.#silent.length,
+      stuck: stuck.length,
+      oldestMs: this.#toShared(Math.min, this.#silent, ({ silentSinceMs }) => silentSinceMs),
+      newestMs: this.#toShared(Math.max, stuck, ({ silentSinceMs, limitMs }) => silentSinceMs + limitMs),
+    };
+  }
+
+  #toShared(
+    choose: (...times: readonly number[]) => number,
+    streams: readonly SilentStream[],
+    toMs: (stream: SilentStream) => number,
+  ): number | null {
+    return streams.length === 0 ? null : choose(...streams.map(toMs)) + this.#offsetMs;
+  }
+
+  #limitOf({ kind, size }: SeenStream['stream'], isAnswering: boolean): number {
+    const { silenceLimits: limits } = this.#shared;
+    return isAnswering ? limits.gapMsOf(kind) : limits.firstByteMsOf(kind, limits.sizeClassOf(size));
   }
 }

@@ -1,6 +1,5 @@
 import { HEALTH_JUDGES, type HealthJudge } from '#replicas/terms';
 import type { SharedTable } from '#shared-memory';
-import type { FrozenAfter } from './silence-table.ts';
 
 /** One bit for each judge that finds that a replica fails. */
 const FAILING = {
@@ -22,8 +21,8 @@ export interface HealthSettings {
   readonly failures: number;
   /** How often one request tries a replica whose connections were refused, or that was frozen. */
   readonly coolDownMs: number;
-  /** How long a replica may be silent while its peers are not; null: that does not count. */
-  readonly frozenAfterMs: FrozenAfter | null;
+  /** How long a replica may be silent while its peers are not; `auto`: as long as is usual; null: that does not count. */
+  readonly frozenAfterMs: number | 'auto' | null;
   /** How it is compared with its peers; null: not at all. */
   readonly peers: object | null;
 }
@@ -171,7 +170,7 @@ function isOn(judge: HealthJudge, { passive, active, frozenAfterMs, peers }: Hea
     case 'probes':
       return active;
     case 'frozen':
-      return frozenAfterMs !== null;
+      return frozenAfterMs !== null || peers !== null;
     case 'errors':
     case 'slow':
       return peers !== null;

@@ -3,6 +3,7 @@ import { GpuTimeTable, toGpuTimeShapes } from './gpu-time-table.ts';
 import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
 import { RAMP_COLUMNS, type Ramp, RampTable } from './ramp-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
+import { SilenceLimits, toSilenceLimitShapes } from './silence-limits.ts';
 import { SilenceTable, toSilenceShapes } from './silence-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 
@@ -55,6 +56,7 @@ export class SharedState {
   readonly ramps: RampTable;
   readonly gpuTimes: GpuTimeTable;
   readonly silences: SilenceTable;
+  readonly silenceLimits: SilenceLimits;
   readonly waiting: WaitTable;
 
   /** @param nowMs shows the same time in all threads, in milliseconds */
@@ -72,6 +74,7 @@ export class SharedState {
     const size = { workerCount: memory.workerCount, slotCount: MAX_REPLICAS };
     this.gpuTimes = new GpuTimeTable(tables, size, nowMs);
     this.silences = new SilenceTable(tables, size, nowMs);
+    this.silenceLimits = new SilenceLimits(tables);
     this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
@@ -240,6 +243,7 @@ function toShapes(workerCount: number) {
     handedOver: { rowCount: workerCount * MAX_REPLICAS, columns: { count: 'int32' } },
     ...toGpuTimeShapes(workerCount, MAX_REPLICAS),
     ...toSilenceShapes(workerCount, MAX_REPLICAS),
+    ...toSilenceLimitShapes(MAX_CURSORS),
     ...toWaitShapes(workerCount, MAX_REPLICAS),
   } as const;
 }

@@ -18,7 +18,8 @@ export {
   SharedState,
   type SharedStateMemory,
 } from './shared-state.ts';
-export { type FrozenAfter, type Silence, type SilenceTable, toSampleMs } from './silence-table.ts';
+export { SILENT_AFTER, type SilenceLimits } from './silence-limits.ts';
+export { type Silence, type SilenceTable, type Streams, toSampleMs } from './silence-table.ts';
 export {
   isCalledAs,
   mayRead,

@@ -7,7 +7,7 @@ import { HttpError } from '../message/http-error.ts';
 import { sizeOf, writeMessage } from '../write-message.ts';
 import { ResponseHeadReader } from './response-head-reader.ts';
 import type { SocketReads } from './shared-reads.ts';
-import type { ResponseHandler, UpstreamFault, UpstreamRequest } from './upstream-request.ts';
+import type { ResponseHandler, RunningStream, UpstreamFault, UpstreamRequest } from './upstream-request.ts';
 
 /** A socket. `reads`: the source of its reads if they do not arrive as `data` events. */
 export interface ConnectedSocket {
@@ -21,8 +21,8 @@ export interface UpstreamConnectionOwner {
   /** The exchange is finished, and the connection can carry another. */
   onFree(connection: UpstreamConnection): void;
   onClosed(connection: UpstreamConnection): void;
-  /** A response is complete, whatever becomes of its connection. */
-  onResponseEnd(): void;
+  /** A response is complete, whatever becomes of its connection. `sentMs`: when its request was, if it was a stream. */
+  onResponseEnd(sentMs: number | null): void;
   /** Bytes arrived that belong to no response. The connection is closed. */
   onUnsolicitedBytes(): void;
   /** Reports a bug in the gateway that ended a connection. */
@@ -45,6 +45,8 @@ export class UpstreamConnection implements Timed {
   clockIndex = -1;
   /** How many requests it has carried, including the current one. */
   exchangeCount = 0;
+  /** When the present request, or the last one, was sent: monotonic milliseconds. */
+  sentMs = NEVER;
   /** When it was connected: monotonic milliseconds. */
   readonly connectedMs: number;
   /** How long the server announced that it keeps an idle connection; null if it announced nothing. */
@@ -58,6 +60,8 @@ export class UpstreamConnection implements Timed {
   #state: State = 'idle';
   #firstByteMs = NEVER;
   #idleMs = NEVER;
+  /** The same, once bytes of the body have come. */
+  #answeringIdleMs = NEVER;
   #handler: ResponseHandler | null = null;
   #hasBytes = false;
   /** Whether bytes of the present response's body have come. */
@@ -104,6 +108,11 @@ export class UpstreamConnection implements Timed {
     return this.deadlineMs - (this.#state === 'head' ? this.#firstByteMs : this.#idleMs);
   }
 
+  /** What is streamed on it; null: nothing is. */
+  get stream(): RunningStream | null {
+    return this.#handler?.stream ?? null;
+  }
+
   /** Whether bytes of the response's body have come. A server whose engine is frozen still sends the head of a stream. */
   get isAnswering(): boolean {
     return this.#hasBody;
@@ -116,11 +125,13 @@ export class UpstreamConnection implements Timed {
     this.#head.start(request.method);
     this.#firstByteMs = request.firstByteMs;
     this.#idleMs = request.idleMs;
+    this.#answeringIdleMs = request.idleMs;
     this.#handler = handler;
     this.#hasBytes = false;
     this.#hasBody = false;
     this.#isWritten = false;
     this.exchangeCount++;
+    this.sentMs = this.#owner.clock.cachedNowMs;
     // A body that comes from elsewhere has a time-out of its own.
     this.deadlineMs = request.body === null ? NEVER : this.#owner.clock.cachedNowMs + request.firstByteMs;
     const body = request.body ?? [];
@@ -143,6 +154,11 @@ export class UpstreamConnection implements Timed {
     if (last !== '') this.#socket.write(last, 'latin1');
     this.#restartHeadTimeout();
     this.#awaitWritten(this.#handler);
+  }
+
+  /** Sets another time-out between two reads of the present response, from the first bytes of its body on. */
+  limitSilence(silentMs: number): void {
+    this.#answeringIdleMs = silentMs;
   }
 
   /** Waits for the next request, for at most `keepAliveMs`. */
@@ -227,8 +243,11 @@ export class UpstreamConnection implements Timed {
     }
     // `onHead` may have closed the connection.
     if (this.#handler !== handler) return;
+    if (!this.#hasBody && at < bytes.length) {
+      this.#hasBody = true;
+      this.#idleMs = this.#answeringIdleMs;
+    }
     this.#restartIdleTimeout(nowMs);
-    this.#hasBody ||= at < bytes.length;
     at = this.#body.read(bytes, at, handler);
     if (this.#handler !== handler) return;
     if (this.#body.isDone) this.#endResponse(handler, at === bytes.length);
@@ -254,7 +273,7 @@ export class UpstreamConnection implements Timed {
   #endResponse(handler: ResponseHandler, isExact: boolean): void {
     const { trailers } = this.#body;
     const isFree = isExact && this.#isKept && this.#isWritten;
-    this.#owner.onResponseEnd();
+    this.#owner.onResponseEnd(handler.stream === null ? null : this.sentMs);
     this.#handler = null;
     if (this.#isPaused) {
       this.#isPaused = false;

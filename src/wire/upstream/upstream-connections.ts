@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { DeadlineClock } from '../deadline-clock.ts';
 import type { SocketReads } from './shared-reads.ts';
 import { UpstreamConnection, type UpstreamConnectionOwner } from './upstream-connection.ts';
+import type { RunningStream } from './upstream-request.ts';
 
 /**
  * Opens a connection, and calls back with it or with an error. `reads`: the source of its reads if they do not arrive
@@ -20,6 +21,11 @@ export interface UpstreamConnectionsSettings {
   readonly maxAgeMs: number;
   /** A bug in the gateway ended a connection. */
   readonly onDefect: (error: unknown) => void;
+}
+
+/** A stream that runs. */
+interface SeenStream extends Pick<UpstreamConnection, 'silentSinceMs' | 'sentMs' | 'isAnswering'> {
+  readonly stream: RunningStream;
 }
 
 /** Subtracted from the server's time-out (`Keep-Alive: timeout=5`), to allow for the time on the network. */
@@ -42,6 +48,8 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
   #noReuseUntilMs = 0;
   /** When the last response was complete; null: none was. */
   #endedMs: number | null = null;
+  /** When the last request was sent of those whose streams have ended; null: none has. */
+  #endedSentMs: number | null = null;
 
   constructor(settings: UpstreamConnectionsSettings, clock: DeadlineClock) {
     this.#settings = settings;
@@ -112,15 +120,32 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
     if (index !== -1) this.#idle.splice(index, 1);
   }
 
-  onResponseEnd(): void {
+  onResponseEnd(sentMs: number | null): void {
     this.#endedMs = this.clock.cachedNowMs;
+    if (sentMs !== null && (this.#endedSentMs === null || sentMs > this.#endedSentMs)) {
+      this.#endedSentMs = sentMs;
+    }
   }
 
-  /** When the server last sent something, and since when it owes the longest: monotonic milliseconds; null if never. */
-  observeSilence(): { readonly heardMs: number | null; readonly waitingSinceMs: number | null } {
+  /** When the last request was sent of those whose streams have ended; null: none has. */
+  get endedSentMs(): number | null {
+    return this.#endedSentMs;
+  }
+
+  /**
+   * When the server last sent something, and since when it owes the longest: monotonic milliseconds; null if never.
+   *
+   * @param onStream called with each stream that runs
+   */
+  observeSilence(onStream?: (seen: SeenStream) => void): {
+    readonly heardMs: number | null;
+    readonly waitingSinceMs: number | null;
+  } {
     let heardMs = this.#endedMs;
     let waitingSinceMs: number | null = null;
-    for (const { silentSinceMs, isAnswering } of this.#all) {
+    for (const connection of this.#all) {
+      const { silentSinceMs, isAnswering, stream, sentMs } = connection;
+      if (stream !== null) onStream?.({ stream, silentSinceMs, sentMs, isAnswering });
       if (silentSinceMs === null) continue;
       if (isAnswering && (heardMs === null || silentSinceMs > heardMs)) heardMs = silentSinceMs;
       if (waitingSinceMs === null || silentSinceMs < waitingSinceMs) waitingSinceMs = silentSinceMs;

@@ -13,8 +13,18 @@ export type UpstreamFault =
   /** A bug in the gateway: the response handler threw. */
   | 'defect';
 
+/** A response that comes, or is to come, as a stream. */
+export interface RunningStream {
+  /** What is served, as a number that its owner understands. */
+  readonly kind: number;
+  /** The size of the request, likewise; null: unknown. It may take a while to find out: ask it of few. */
+  readonly size: number | null;
+}
+
 /** Handles the response to one request. Nothing is called after `onEnd` or `onFault`. */
 export interface ResponseHandler extends BodySink {
+  /** What is streamed; null: the response is no stream, as far as that is known. */
+  readonly stream: RunningStream | null;
   /** The operating system has accepted the complete request. Not called if the connection closes before that. */
   onWritten(): void;
   onHead(head: ResponseHead, atMs: number): void;

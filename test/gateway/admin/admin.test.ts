@@ -7,6 +7,7 @@ describe('GET /admin/replicas', () => {
   const UNTOUCHED = {
     ...{ drained: false, since: null, reason: null, safe_to_stop: false, ramp: null, removing: false },
     ...{ inflight: 0, background: 0, background_unknown: 0, max_inflight: null },
+    silent_streams: { count: 0, running: 0, oldest_ms: null },
     ...{ health: null, health_reasons: [], health_since: null },
     ...{
       reachability: 'reachable',

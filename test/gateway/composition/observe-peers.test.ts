@@ -33,7 +33,17 @@ describe('a request shows of its replica', () => {
     ['an error: a status from 500', { status: 500 }, 'error'],
     ['an error: a response that broke off', { truncated: true, error_type: 'upstream_failed' }, 'error'],
     ['an error: an error event', { error_type: 'upstream_error' }, 'error'],
-    ['an error: no answer in time', { status: 504, error_type: 'upstream_timeout' }, 'error'],
+    ['an error: no answer in time', { status: 504, error_type: 'upstream_timeout', e2e_ms: 15_000 }, 'error'],
+    [
+      'nothing: no answer in so long a time that the fault may be over',
+      { status: 504, error_type: 'upstream_timeout', e2e_ms: 15_001 },
+      'unclear',
+    ],
+    [
+      'nothing: a stream that a time-out ended was judged when it fell silent',
+      { stream: true, truncated: true, error_type: 'upstream_timeout', e2e_ms: 90 },
+      'unclear',
+    ],
     ['nothing: what the client did wrong', { status: 400 }, 'unclear'],
     ['nothing: a client that left', { error_type: 'client_closed' }, 'unclear'],
     ['nothing: that none was reached', { status: 502, error_type: 'no_replica_reachable' }, 'unclear'],
@@ -42,6 +52,15 @@ describe('a request shows of its replica', () => {
     ['an error: the last attempt failed too', { attempts: 2, status: 500 }, 'error'],
   ])('%s', (_title, members, outcome) => {
     expect(observe(members)).toMatchObject([{ replica: 'a', outcome }]);
+  });
+
+  test.each([
+    [15_000, 'error'],
+    [15_001, 'unclear'],
+  ])('of an attempt without an answer after %i ms, as far as the fault may last', (durationMs, outcome) => {
+    const failed = { replica: 'a', durationMs, failure: 'upstream_timeout' };
+    const record = { status: 504, error_type: 'upstream_timeout', attempts: 1, e2e_ms: 20_000 };
+    expect(observe(record, [failed])).toMatchObject([{ replica: 'a', e2eMs: durationMs, outcome }]);
   });
 
   test('nothing where none was chosen', () => {

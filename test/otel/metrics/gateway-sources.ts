@@ -9,6 +9,7 @@ export const GATEWAY_SOURCES = {
         name: 'vllm-a',
         inflight: 2,
         background: 0,
+        streams: { running: 0, silent: 0, oldestMs: 0 },
         maxInflight: 8,
         drained: true,
         failing: false,

@@ -8,6 +8,7 @@ import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const REPLICA: ReplicaState = {
   ...{ name: 'vllm-a', inflight: 0, background: 0, maxInflight: null },
+  streams: { running: 0, silent: 0, oldestMs: 0 },
   ...{ drained: false, failing: false, judges: [], decisions: [], up: null, gpuTime: null },
 };
 
@@ -27,6 +28,19 @@ test('a replica has its requests in flight, their limit, its drain and its healt
   expect(valuesOf(replicas, 'gateway.replica.drained')).toEqual({ 'vllm-a': 0, 'vllm-b': 1 });
   expect(valuesOf(replicas, 'gateway.replica.failing')).toEqual({ 'vllm-a': 1, 'vllm-b': 0 });
   expect(toReplicaMetrics([], INTERVAL)).toEqual([]);
+});
+
+test('a replica has its streams, the silent ones of them, and the age of the oldest in seconds', () => {
+  const replicas = [
+    { ...REPLICA, streams: { running: 9, silent: 2, oldestMs: 12_500 } },
+    { ...REPLICA, name: 'vllm-b' },
+  ];
+  expect(valuesOf(replicas, 'gateway.replica.streams')).toEqual({ 'vllm-a': 9, 'vllm-b': 0 });
+  expect(valuesOf(replicas, 'gateway.replica.silent_streams')).toEqual({ 'vllm-a': 2, 'vllm-b': 0 });
+  expect(valuesOf(replicas, 'gateway.replica.silent_streams.oldest')).toEqual({
+    'vllm-a': 12.5,
+    'vllm-b': 0,
+  });
 });
 
 test('a replica has a sample for each judge of its health, and for each kind of decision so far', () => {

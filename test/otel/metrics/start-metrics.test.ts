@@ -134,7 +134,7 @@ describe('the push', () => {
     const seriesCounts = collector.calls.map(
       ({ body }) => body.match(/"key":"(gateway\.replica|gen_ai\.request\.model)"/g)?.length ?? 0,
     );
-    expect(seriesCounts.reduce((sum, count) => sum + count, 0)).toBe(12 * names.length);
+    expect(seriesCounts.reduce((sum, count) => sum + count, 0)).toBe(15 * names.length);
     expect(Math.max(...seriesCounts)).toBeLessThan(200);
   });
 

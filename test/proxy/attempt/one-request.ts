@@ -11,7 +11,8 @@ import { type ExchangeConnection, exchangeOf } from '../../wire/heads.ts';
 
 /** What requests are sent with, unless a test says otherwise: no status is retried. */
 export const SETTINGS: SendSettings = {
-  ...{ viaName: 'gw', firstByteMs: 60_000, idleMs: 60_000, withheldFields: null, retry: null },
+  ...{ viaName: 'gw', firstByteMs: 60_000, idleMs: 60_000, silentMs: 60_000 },
+  ...{ withheldFields: null, retry: null },
 };
 
 /** One client request without a socket: what goes to its client is written down. */
@@ -75,6 +76,7 @@ export function toAttempt(
   const steps: string[] = [];
   const request: AttemptRequest = {
     ...{ replica, exchange, body: null, upload: null, reading: null, modelName: null },
+    ...{ stream: null, asksStream: false },
     trace: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: undefined },
     ...{ onFreshConnection: false, mayRepeat: true, mayRetryStatus: false },
     observer: {

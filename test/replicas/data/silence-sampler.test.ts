@@ -1,62 +1,186 @@
-import { expect, test, vi } from 'vitest';
-import type { Silence, SilenceTable } from '#replicas/shared';
-import { DeadlineClock } from '#wire';
+import { describe, expect, test, vi } from 'vitest';
+import { allocateSharedState, SharedState, type Silence } from '#replicas/shared';
+import { DeadlineClock, type UpstreamConnections } from '#wire';
 import { SilenceSampler } from '../../../src/replicas/data/silence-sampler.ts';
 
-/** A sampler of two replicas, whose thread began 1000 ms after the clock that all threads share. */
+type SeenStream = Parameters<NonNullable<Parameters<UpstreamConnections['observeSilence']>[0]>>[0];
+
+const WORKER = 2;
+const KIND = 7;
+const SHORT = 100;
+
+/** A sampler of two replicas, whose thread began 100 s after the clock that all threads share. */
 function createSampler() {
-  const notes: string[] = [];
+  let nowMs = 1_000_000;
+  const shared = new SharedState(allocateSharedState(3), () => nowMs);
+  const streams: SeenStream[] = [];
+  let endedSentMs: number | null = null;
   const seen = new Map<number, Silence>([
-    [3, { heardMs: 40, waitingSinceMs: 50 }],
+    [3, { heardMs: 899_940, waitingSinceMs: 899_950 }],
     [4, { heardMs: null, waitingSinceMs: null }],
   ]);
-  const table = {
-    nowMs: () => 1_100,
-    note: (worker: number, slot: number, silence: Silence) =>
-      notes.push(`${worker} ${slot} ${silence.heardMs} ${silence.waitingSinceMs}`),
-    noteSampled: (worker: number) => notes.push(`sampled ${worker}`),
-    clearWorker: (worker: number) => notes.push(`cleared ${worker}`),
-  };
-  const time = { nowMs: () => 100, every: () => () => undefined, afterReads: () => undefined };
+  const time = { nowMs: () => nowMs - 100_000, every: () => () => undefined, afterReads: () => undefined };
   const sampler = new SilenceSampler({
-    ...{ table: table as unknown as SilenceTable, worker: 2, clock: new DeadlineClock(1, time) },
+    ...{ shared, worker: WORKER, clock: new DeadlineClock(1, time) },
     replicas: () =>
-      [...seen].map(([slot, silence]) => ({ slot, upstream: { observeSilence: () => silence } })),
+      [...seen].map(([slot, silence]) => ({
+        slot,
+        upstream: {
+          get endedSentMs() {
+            return endedSentMs;
+          },
+          observeSilence(onStream) {
+            if (slot === 3) for (const stream of streams) onStream?.(stream);
+            return silence;
+          },
+        },
+      })),
   });
-  return { sampler, notes };
+  return {
+    ...{ sampler, shared, seen },
+    pass: (ms: number) => (nowMs += ms),
+    /** Runs a stream on slot 3 that has been silent for so long; null: it is not. */
+    run(
+      silentMs: number | null,
+      { isAnswering = true, size = SHORT as number | null, sentAgoMs = 60_000 } = {},
+    ) {
+      const silentSinceMs = silentMs === null ? null : nowMs - 100_000 - silentMs;
+      const stream = {
+        get kind() {
+          return KIND;
+        },
+        size,
+      };
+      const sentMs = nowMs - 100_000 - sentAgoMs;
+      streams.push({ stream, silentSinceMs, sentMs, isAnswering });
+      return stream;
+    },
+    /** A stream has ended that was sent so long ago. */
+    end(agoMs: number) {
+      endedSentMs = nowMs - 100_000 - agoMs;
+    },
+    /** The replica sent something so long ago. */
+    hear: (agoMs: number) => shared.silences.note(0, 3, { heardMs: nowMs - agoMs, waitingSinceMs: null }),
+    streamsOf(slot = 3) {
+      sampler.sample();
+      return shared.silences.streamsOf(slot);
+    },
+  };
 }
 
 test('what a thread has seen is noted in the time of all threads', () => {
-  const { sampler, notes } = createSampler();
+  const { sampler, shared } = createSampler();
   sampler.sample();
-  expect(notes).toEqual(['2 3 1040 1050', '2 4 null null', 'sampled 2']);
+  expect(shared.silences.silenceOf(3)).toEqual({ heardMs: 999_940, waitingSinceMs: 999_950 });
+  expect(shared.silences.silenceOf(4)).toEqual({ heardMs: null, waitingSinceMs: null });
+  expect(shared.silences.oldestSampleMs).toBe(1_000_000);
 });
 
-test('a sampler samples as often as it is told, and clears what it noted when it is told to stop', async () => {
+describe('a stream is silent', () => {
+  test('after the time that is usual for its model, and after half a minute while that is not known', () => {
+    const { run, shared, streamsOf } = createSampler();
+    run(29_000);
+    run(null);
+    expect(streamsOf()).toMatchObject({ running: 2, silent: 0, oldestMs: null });
+    shared.silenceLimits.setGap(KIND, 10_000);
+    run(9_999);
+    run(10_000);
+    expect(streamsOf()).toMatchObject({ running: 4, silent: 2, oldestMs: 971_000 });
+    expect(streamsOf(4)).toMatchObject({ running: 0, silent: 0 });
+  });
+
+  test('before its first byte by the length of its prompt, and after a minute while nothing is known of like ones', () => {
+    const { run, shared, streamsOf } = createSampler();
+    shared.silenceLimits.setFirstByte(KIND, 1, 6_000);
+    run(6_000, { isAnswering: false });
+    expect(streamsOf().silent).toBe(1);
+    run(59_999, { isAnswering: false, size: 5_000 });
+    run(59_999, { isAnswering: false, size: null });
+    expect(streamsOf().silent).toBe(1);
+    run(60_000, { isAnswering: false, size: 5_000 });
+    run(60_000, { isAnswering: false, size: null });
+    expect(streamsOf().silent).toBe(3);
+  });
+
+  test('never within five seconds: what it streams is not even asked for', () => {
+    const { run, streamsOf } = createSampler();
+    const stream = run(4_999);
+    const asked = vi.spyOn(stream, 'kind', 'get');
+    expect(streamsOf()).toMatchObject({ running: 1, silent: 0 });
+    expect(asked).not.toHaveBeenCalled();
+  });
+});
+
+describe('a silent stream counts against its replica', () => {
+  test('when that has sent something to others two seconds after it', () => {
+    const { run, hear, seen, shared, streamsOf } = createSampler();
+    shared.silenceLimits.setGap(KIND, 5_000);
+    seen.set(3, { heardMs: null, waitingSinceMs: 892_000 });
+    run(8_000);
+    hear(6_001);
+    expect(streamsOf()).toMatchObject({ silent: 1, stuck: 0 });
+    hear(6_000);
+    expect(streamsOf()).toMatchObject({ silent: 1, stuck: 1, newestMs: 997_000 });
+  });
+
+  test('not while the whole replica is silent, however long', () => {
+    const { run, seen, shared, streamsOf, pass } = createSampler();
+    shared.silenceLimits.setGap(KIND, 5_000);
+    seen.set(3, { heardMs: 892_000, waitingSinceMs: 892_000 });
+    run(8_000);
+    expect(streamsOf()).toMatchObject({ silent: 1, stuck: 0 });
+    pass(600_000);
+    expect(streamsOf()).toMatchObject({ silent: 1, stuck: 0 });
+  });
+
+  test('before its first byte, when a later one has begun or ended: engines begin with what came first', () => {
+    const { run, hear, end, shared, streamsOf } = createSampler();
+    shared.silenceLimits.setFirstByte(KIND, 1, 5_000);
+    hear(0);
+    run(8_000, { isAnswering: false, sentAgoMs: 8_000 });
+    run(0, { sentAgoMs: 9_000 });
+    end(8_000);
+    expect(streamsOf()).toMatchObject({ silent: 1, stuck: 0 });
+    end(7_999);
+    expect(streamsOf()).toMatchObject({ silent: 1, stuck: 1 });
+    end(20_000);
+    run(0, { sentAgoMs: 7_000 });
+    expect(streamsOf()).toMatchObject({ running: 3, silent: 1, stuck: 1 });
+  });
+
+  test('not for what began before the time from which it is judged', () => {
+    const { run, shared, streamsOf } = createSampler();
+    shared.silenceLimits.setGap(KIND, 5_000);
+    run(8_000);
+    run(6_000);
+    streamsOf();
+    shared.silences.judgeFrom(3, 993_000);
+    expect(streamsOf()).toMatchObject({ silent: 2, stuck: 1, newestMs: 999_000 });
+  });
+});
+
+test('a sampler samples each second, or more often if it is told', async () => {
   vi.useFakeTimers();
   try {
-    const { sampler, notes } = createSampler();
+    const { sampler } = createSampler();
+    const samples = vi.spyOn(sampler, 'sample');
+    const pass = async (ms: number) => {
+      await vi.advanceTimersByTimeAsync(ms);
+      return samples.mock.calls.length;
+    };
     sampler.configure(null);
-    expect(notes).toEqual([]);
+    expect(await pass(999)).toBe(0);
+    expect(await pass(2)).toBe(1);
     sampler.configure(400);
-    await vi.advanceTimersByTimeAsync(99);
-    expect(notes).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(notes.splice(0)).toHaveLength(3);
+    expect(await pass(99)).toBe(1);
+    expect(await pass(2)).toBe(2);
     sampler.configure(400);
-    sampler.configure(800);
-    await vi.advanceTimersByTimeAsync(199);
-    expect(notes).toEqual([]);
-    await vi.advanceTimersByTimeAsync(2);
-    expect(notes.splice(0)).toHaveLength(3);
+    expect(await pass(100)).toBe(3);
     sampler.configure(null);
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(notes.splice(0)).toEqual(['cleared 2']);
-    sampler.configure(800);
+    expect(await pass(999)).toBe(3);
+    expect(await pass(2)).toBe(4);
     sampler.stop();
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(notes).toEqual([]);
+    expect(await pass(10_000)).toBe(4);
   } finally {
     vi.useRealTimers();
   }

@@ -19,6 +19,7 @@ export interface Received {
 
 /** Collects one response. The test may do more at each step, from within the step. */
 export class Collector implements ResponseHandler {
+  readonly stream = null;
   /** The steps so far: written, head, data, read end, end, fault. */
   readonly steps = new EventLog<'written' | 'head' | 'data' | 'read end' | 'end' | 'fault'>();
   /** Called with each step, within it. */

@@ -53,6 +53,7 @@ function sendNoting(connection: UpstreamConnection, changes: Partial<ResponseHan
   const faulted = Promise.withResolvers<readonly [UpstreamFault, unknown, boolean]>();
   const nothing = () => undefined;
   const handler: ResponseHandler = {
+    stream: null,
     ...{ onWritten: nothing, onHead: nothing, onData: nothing, onReadEnd: nothing, onEnd: nothing },
     onFault: (...fault) => faulted.resolve(fault),
     ...changes,

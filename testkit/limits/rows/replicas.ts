@@ -180,6 +180,21 @@ export const REPLICAS: readonly Limit[] = [
     proof: testedBy('test/gateway/responses/endings.test.ts', "timeouts: { idle: '30ms' }"),
   },
   {
+    what: 'models whose usual times are kept, to tell which streams are silent',
+    source: inFile('src/replicas/control/health/stream-times.ts', 'MAX_KINDS'),
+    past: 'what is known of the one of which no stream has ended for longest is forgotten',
+    proof: testedBy(
+      'test/replicas/control/health/stream-times.test.ts',
+      'a thousand models are kept: those of which streams ended last',
+    ),
+  },
+  {
+    what: 'the time without a byte of a stream, after its first one',
+    source: inKey('timeouts.silent', 'timeouts.idle'),
+    past: 'the stream ends with an error event',
+    proof: testedBy('test/gateway/replicas/silent-streams.test.ts', "timeouts: { silent: '300ms' }"),
+  },
+  {
     what: 'the time that a connection to a replica is idle',
     source: inKey('timeouts.upstream_keep_alive'),
     past: 'it is closed',

@@ -1,21 +1,15 @@
-import {
-  type FrozenAfter,
-  type HealthTable,
-  type Silence,
-  type SilenceTable,
-  toSampleMs,
-} from '#replicas/shared';
+import { type HealthSettings, type Silence, toSampleMs } from '#replicas/shared';
 import { groupByModel } from '#replicas/terms';
 import type { RegisteredReplica } from '../registry/registered-replica.ts';
-import type { ReplicaRegistry } from '../registry/registry.ts';
-import type { HealthDecisions } from './health-decisions.ts';
+import { PartialFreezes, type PartialFreezesCollaborators } from './partial-freezes.ts';
 import { toSilentSince, UsualSilences } from './usual-silences.ts';
 
-export interface FrozenWatchCollaborators {
-  readonly registry: Pick<ReplicaRegistry, 'replicas'>;
-  readonly table: HealthTable;
-  readonly silences: SilenceTable;
-  readonly decisions: Pick<HealthDecisions, 'note'>;
+/** When replicas are frozen: `health` of the configuration. */
+export interface FrozenSettings {
+  /** Null: a replica may be silent for as long as it likes. */
+  readonly frozenAfterMs: HealthSettings['frozenAfterMs'];
+  readonly coolDownMs: number;
+  readonly peers: { readonly maxFailingShare: number } | null;
 }
 
 /** When a silence counts. */
@@ -28,28 +22,39 @@ export interface SilenceBound {
 /** What `auto` stands for: `npm run lab -- measure/frozen` compares it with other times. */
 export const AUTO_BOUND: SilenceBound = { frozenAfterMs: 15_000, sparesUsual: true };
 
+/** Without `health.peers`: its default. */
+const MAX_FAILING_SHARE = 0.5;
+
 /**
  * Finds replicas that are frozen: a request has waited on them, and nothing has come from them on any connection, for
  * `health.frozen_after`, while another replica of the same model sent something. A replica without such a peer is never
- * frozen: its silence may be that of a long prompt. With `auto`, it is also longer than is usual.
+ * frozen: its silence may be that of a long prompt. With `auto`, it is also longer than is usual. Those that are frozen in
+ * part are found by `PartialFreezes`.
  */
 export class FrozenWatch {
-  readonly #collaborators: FrozenWatchCollaborators;
+  readonly #collaborators: PartialFreezesCollaborators;
+  readonly #partial: PartialFreezes;
   /** When frozen replicas were found so, in milliseconds of the clock that all threads share. */
   readonly #frozenAtMs = new WeakMap<RegisteredReplica, number>();
   readonly #usual = new UsualSilences();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(collaborators: FrozenWatchCollaborators) {
+  constructor(collaborators: PartialFreezesCollaborators) {
     this.#collaborators = collaborators;
+    this.#partial = new PartialFreezes(collaborators);
   }
 
-  /** Checks from now on; with null, not any more. */
-  start(frozenAfterMs: FrozenAfter | null): void {
+  /** Checks from now on, unless the settings say that silence does not count. Forgets which streams were silent. */
+  start({ frozenAfterMs, coolDownMs, peers }: FrozenSettings): void {
     this.stop();
-    if (frozenAfterMs === null) return;
-    const bound = frozenAfterMs === 'auto' ? AUTO_BOUND : { frozenAfterMs, sparesUsual: false };
-    this.#timer = setInterval(() => this.check(bound), toSampleMs(frozenAfterMs));
+    this.#partial.clear();
+    if (frozenAfterMs === null && peers === null) return;
+    const bound = toBound(frozenAfterMs);
+    const maxFailingShare = peers?.maxFailingShare ?? MAX_FAILING_SHARE;
+    this.#timer = setInterval(() => {
+      if (bound !== null) this.check(bound);
+      this.#partial.check({ coolDownMs, maxFailingShare });
+    }, toSampleMs(frozenAfterMs));
     this.#timer.unref();
   }
 
@@ -57,7 +62,7 @@ export class FrozenWatch {
     clearInterval(this.#timer);
   }
 
-  /** Judges all replicas that are not drained by what the workers have sampled. */
+  /** Judges all replicas that are not drained, each as a whole, by what the workers have sampled. */
   check({ frozenAfterMs, sparesUsual }: SilenceBound): void {
     const { registry, silences } = this.#collaborators;
     // A worker whose thread stalls has not read what replicas have sent since.
@@ -74,6 +79,7 @@ export class FrozenWatch {
       group.some((replica) => wasHeard(seen.get(replica), sinceMs)),
     );
     for (const [replica, silence] of seen) {
+      if (this.#partial.isOut(replica)) continue;
       if (isFrozen(replica)) this.#recover(replica, silence);
       else if (isSilent(silence, sinceMs)) {
         const peers = new Set(heard.filter((group) => group.includes(replica)).flat());
@@ -95,12 +101,18 @@ export class FrozenWatch {
 
   /** Any byte since then shows that it is awake. */
   #recover(replica: RegisteredReplica, { heardMs }: Silence): void {
-    const { table, decisions } = this.#collaborators;
+    const { table, silences, decisions } = this.#collaborators;
     const frozenAtMs = this.#frozenAtMs.get(replica) ?? 0;
     if (heardMs === null || heardMs <= frozenAtMs) return;
+    silences.judgeFrom(replica.slot, silences.nowMs());
     table.clearFailing(replica.slot, 'frozen');
     decisions.note({ replica: replica.name, judge: 'frozen', verdict: 'ok', forMs: 0 });
   }
+}
+
+function toBound(frozenAfterMs: FrozenSettings['frozenAfterMs']): SilenceBound | null {
+  if (frozenAfterMs === 'auto') return AUTO_BOUND;
+  return frozenAfterMs === null ? null : { frozenAfterMs, sparesUsual: false };
 }
 
 function wasHeard(silence: Silence | undefined, sinceMs: number): boolean {

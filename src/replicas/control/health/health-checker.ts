@@ -62,7 +62,7 @@ export class HealthChecker {
 
   start(): void {
     this.stop();
-    this.#collaborators.frozen.start(this.#settings.frozenAfterMs);
+    this.#collaborators.frozen.start(this.#settings);
     this.#collaborators.peers.start(this.#settings.peers);
     if (this.#settings.active) this.#schedule();
   }

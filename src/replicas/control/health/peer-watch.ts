@@ -41,6 +41,8 @@ interface Watched {
   watch: ReplicaWatch;
   /** When its block began. */
   sinceMs: number;
+  /** When it was last seen to fail, or else when it was first seen. What began before says nothing of it now. */
+  wellSinceMs: number;
   /** Since when the evidence has not been small. */
   beganMs: number;
   /** Null: it takes its turns. */
@@ -96,9 +98,18 @@ export class PeerWatch {
     clearInterval(this.#timer);
   }
 
-  /** Takes the facts of a request that has ended. */
-  observe(observation: Observation): void {
-    this.#blocks.add(observation, this.#nowMs());
+  /** Takes the facts of a request that has ended. `hasHung`: a time-out ended it, and it hung all the time. */
+  observe(observation: Observation, hasHung = false): void {
+    const nowMs = this.#nowMs();
+    const isOver = hasHung && this.#isOver(observation.replica, nowMs - observation.e2eMs);
+    this.#blocks.add(isOver ? { ...observation, outcome: 'unclear' } : observation, nowMs);
+  }
+
+  /** Whether what a replica did then does not count any more. */
+  #isOver(name: string, beganMs: number): boolean {
+    const replica = this.#collaborators.registry.replicas.find((each) => each.name === name);
+    const watched = replica === undefined ? undefined : this.#watched.get(replica);
+    return watched !== undefined && beganMs < watched.wellSinceMs;
   }
 
   /** Judges the replicas whose blocks are full, and gives turns again to those whose cool-down is over. */
@@ -114,7 +125,7 @@ export class PeerWatch {
       }
       const watched = this.#watchedOf(replica, index);
       if (watched.out !== null) this.#lookOut(replica, watched, watched.out, settings);
-      else if (replica.health?.state === 'failing') watched.sinceMs = nowMs;
+      else if (replica.health?.state === 'failing') [watched.sinceMs, watched.wellSinceMs] = [nowMs, nowMs];
       else if (nowMs - watched.sinceMs >= MIN_BLOCK_MS) this.#judge(replica, index, watched, settings);
       oldestMs = Math.min(oldestMs, watched.sinceMs);
     }
@@ -129,6 +140,7 @@ export class PeerWatch {
     const nowMs = this.#nowMs();
     const watched: Watched = {
       version: replica.drain.version,
+      wellSinceMs: nowMs,
       watch: new ReplicaWatch({ isProbation: false }),
       beganMs: nowMs,
       // One replica after another, so that no look judges all of them.
@@ -210,6 +222,7 @@ export class PeerWatch {
     const { health, ramps } = this.#collaborators.shared;
     const nowMs = this.#nowMs();
     watched.sinceMs = nowMs;
+    watched.wellSinceMs = nowMs;
     if (nowMs < untilMs) return;
     this.#watched.set(replica, {
       ...watched,

@@ -17,6 +17,15 @@ export interface RegistryCollaborators {
   readonly timeouts: ConnectionTimeouts;
 }
 
+/** The streams of a replica that have been without a byte for longer than those of its peers make likely. */
+export interface SilentStreams {
+  readonly count: number;
+  /** The streams that run, silent or not. */
+  readonly running: number;
+  /** For how long nothing has come on the one that is silent for longest; null: none is. */
+  readonly oldestMs: number | null;
+}
+
 /** One replica as the control plane knows it: its configuration, what probes have found, and its present state. */
 export class RegisteredReplica {
   readonly slot: number;
@@ -119,6 +128,14 @@ export class RegisteredReplica {
   /** Requests in flight, of all workers. */
   get inflight(): number {
     return this.#collaborators.shared.heldOf(this.slot);
+  }
+
+  /** Its running streams, of all workers, and which of them are silent. */
+  get silence(): SilentStreams {
+    const { silences } = this.#collaborators.shared;
+    const { running, silent, oldestMs } = silences.streamsOf(this.slot);
+    const ageMs = oldestMs === null ? null : Math.max(0, Math.round(silences.nowMs() - oldestMs));
+    return { count: silent, running, oldestMs: ageMs };
   }
 
   /** The responses that it goes on with after its answer. */

@@ -20,7 +20,7 @@ function createScene() {
   });
   const decisions: HealthDecision[] = [];
   const watch = new FrozenWatch({
-    ...{ registry, table: shared.health, silences: shared.silences },
+    ...{ registry, table: shared.health, silences: shared.silences, ramps: shared.ramps },
     decisions: { note: (decision) => void decisions.push(decision) },
   });
   const slotOf = (name: string) => registry.find(name)?.slot ?? -1;

@@ -4,6 +4,7 @@ import type { HealthDecision } from '#replicas/terms';
 import { createPools, type PoolOptions, toReplicaConfig } from '#testkit/pool.ts';
 import { toRandom } from '#testkit/random.ts';
 import { PLAIN, simulateSeconds } from '#testkit/verdict/workload.ts';
+import type { Observation } from '#verdict';
 import { type PeerSettings, PeerWatch } from '../../../../src/replicas/control/health/peer-watch.ts';
 
 const NAMES = ['r0', 'r1', 'r2', 'r3'] as const;
@@ -89,6 +90,7 @@ function createScene(
     },
     /** What was decided so far, as `r0 failing slow`. */
     log: () => decisions.map(({ replica, verdict, judge }) => `${replica} ${verdict} ${judge}`),
+    slotOf: (name: Name) => registry.find(name)?.slot ?? -1,
     healthOf: (name: Name) => registry.find(name)?.health ?? null,
   };
 }
@@ -190,6 +192,36 @@ describe('a replica that is worse than its peers', () => {
     while (log().length === 1) pass(1);
     pass(55);
     expect(log()).toEqual(['r1 failing errors', 'r1 probation errors']);
+  });
+});
+
+describe('a request that a time-out ends after it hung all the time', () => {
+  const hung = (replica: string, e2eMs: number): Observation => ({
+    ...{ replica, model: 'm', endpoint: '/v1/chat/completions', stream: false, promptTokens: 10 },
+    ...{ cachedTokens: null, completionTokens: null, maxTokens: null, ttftMs: null, gapMs: null },
+    ...{ e2eMs, outcome: 'error', finish: null },
+  });
+
+  test('is an error of its replica', () => {
+    const { pass, log, watch } = createScene();
+    for (let second = 0; second < 60; second++) {
+      pass(1);
+      for (let count = 0; count < 5; count++) watch.observe(hung('r0', 10_000), true);
+    }
+    expect(log()).toEqual(['r0 failing errors']);
+  });
+
+  test('says nothing of its replica if it began to hang before that was last found failing', () => {
+    const { pass, log, watch, shared, slotOf } = createScene();
+    pass(30);
+    shared.health.markFailing(slotOf('r0'), 'probes');
+    pass(2);
+    shared.health.clearFailing(slotOf('r0'), 'probes');
+    for (let second = 1; second <= 60; second++) {
+      pass(1);
+      for (let count = 0; count < 5; count++) watch.observe(hung('r0', second * 1_000 + 1), true);
+    }
+    expect(log()).toEqual([]);
   });
 });
 

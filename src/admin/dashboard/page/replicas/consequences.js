@@ -1,6 +1,6 @@
 /** @import { Replica } from './state.js' */
 import { counted } from '../elements/format.js';
-import { toStateKind, toWord } from './state.js';
+import { toSilentStreams, toStateKind, toWord } from './state.js';
 
 /** The response to a drain or an undrain: how far it has propagated in a fleet, and a warning. */
 /** @typedef {{ scope?: 'fleet' | 'local', unconfirmed?: readonly string[], warning?: string }} DrainResponse */
@@ -24,7 +24,11 @@ export function toConsequences(action, replica, replicas) {
   const others = replicas.filter(
     ({ name, drained, removing }) => name !== replica.name && !drained && !removing,
   );
-  const consequences = [...toModelConsequences(replica, others), toInflightConsequence(replica)];
+  const consequences = [
+    ...toModelConsequences(replica, others),
+    toInflightConsequence(replica),
+    ...toSilentConsequence(replica),
+  ];
   return consequences.toSorted((a, b) => Number(b.isSevere) - Number(a.isSevere));
 }
 
@@ -149,6 +153,16 @@ function toInflightConsequence({ inflight, background }) {
         ? 'It has no requests in flight.'
         : `${counted(inflight, 'request')} in flight${toBackground(background)} will finish. Then it is safe to stop.`,
   };
+}
+
+/**
+ * @param {Replica} replica
+ * @returns {readonly Consequence[]}
+ */
+function toSilentConsequence(replica) {
+  const silent = toSilentStreams(replica);
+  if (silent === '') return [];
+  return [{ isSevere: false, text: `${silent}: they may end only by a time-out.` }];
 }
 
 /** @param {number} background */

@@ -64,7 +64,8 @@ export function toStateKind({ drained, removing, inflight, background, health, r
  */
 export function toState(replica, time) {
   const kind = toStateKind(replica);
-  return { kind, word: toWord(kind), detail: toDetail(replica, kind, time) };
+  const detail = joined([toDetail(replica, kind, time), toSilentStreams(replica)]);
+  return { kind, word: toWord(kind), detail };
 }
 
 /**
@@ -124,6 +125,15 @@ function toDetail(replica, kind, time) {
     default:
       return replica.ramp === null ? '' : `Ramp: ${Math.round(replica.ramp.share * 100)} % of its turns`;
   }
+}
+
+/**
+ * How many of its streams are silent, and for how long the oldest is; empty if none is.
+ * @param {Replica} replica
+ */
+export function toSilentStreams({ silent_streams: { count, running, oldest_ms } }) {
+  if (count === 0) return '';
+  return `${formatCount(count)} of ${counted(running, 'stream')} silent, for up to ${formatAgo(oldest_ms ?? 0)}`;
 }
 
 /**

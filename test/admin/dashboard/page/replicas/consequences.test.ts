@@ -19,6 +19,17 @@ describe('a drain', () => {
     ]);
   });
 
+  test('says that streams are silent, for which it may have to wait', () => {
+    const a = replica('a', ['m'], {
+      inflight: 3,
+      silent_streams: { count: 2, running: 3, oldest_ms: 9_000 },
+    });
+    expect(drainOf(a, replica('b', ['m'])).at(-1)).toEqual({
+      isSevere: false,
+      text: '2 of 3 streams silent, for up to 9 s: they may end only by a time-out.',
+    });
+  });
+
   test('says first that requests will fail if no replica takes over', () => {
     const a = replica('a', ['m', 'n'], { inflight: 3 });
     const others = [replica('b', ['m']), replica('c', ['n'], { drained: true })];

@@ -34,6 +34,16 @@ describe('a replica', () => {
     [failing, 'Failing', 'probes fail, frozen · 3 min'],
     [replica({ reachability: 'unknown', reachability_since: null }), 'Not seen yet', ''],
     [replica({ health: 'ok', health_since: EARLIER }), 'Serving', ''],
+    [
+      replica({ silent_streams: { count: 6, running: 20, oldest_ms: 12_400 } }),
+      'Serving',
+      '6 of 20 streams silent, for up to 12 s',
+    ],
+    [
+      { ...failing, silent_streams: { count: 1, running: 1, oldest_ms: 125_000 } },
+      'Failing',
+      'probes fail, frozen · 3 min · 1 of 1 stream silent, for up to 2 min',
+    ],
     [drained, 'Drained', 'Safe to stop · 3 min'],
     [{ ...drained, reachability: 'unreachable' as const }, 'Drained', 'Safe to stop · 3 min'],
     [{ ...drained, safe_to_stop: false, inflight: 1 }, 'Draining', '1 request left'],
