@@ -19,6 +19,9 @@ function* findingsOf(replica: RegisteredReplica): Generator<Finding> {
   const others = judges.filter((judge) => judge !== 'slow' && judge !== 'frozen');
   if (others.length > 0)
     yield { id: 'replica_failing', subject, figures: { judges: others.join(', ') }, ...since };
+  const { count: silent, running, oldestMs } = replica.silence;
+  if (oldestMs !== null)
+    yield { id: 'replica_streams_silent', subject, figures: { silent, running, oldest: oldestMs / 1_000 } };
   if (ramp !== null) yield { id: 'ramp_running', subject, figures: { share: ramp.share } };
 }
 

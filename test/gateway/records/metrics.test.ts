@@ -121,12 +121,12 @@ describe('GET /metrics', () => {
     expect(records.every(({ status, replica }) => status === 200 && replica === 'b')).toBe(true);
     expect(sumBy(samples, 'gateway_attempts_total')).toEqual({ '': total(records, (r) => r.attempts) });
     expect(sumBy(samples, 'gateway_attempts_total', 'gateway_attempt_outcome')).toEqual({
-      success: attempts['b'],
-      error: attempts['a'],
-      not_connected: attempts['gone'],
+      success: attempts.b,
+      error: attempts.a,
+      not_connected: attempts.gone,
     });
-    expect(attempts['b']).toBe(6);
-    expect(attempts['a']).toBeGreaterThan(0);
+    expect(attempts.b).toBe(6);
+    expect(attempts.a).toBeGreaterThan(0);
     expect(sumBy(samples, 'gateway_failures_total')).toEqual({});
   });
 
