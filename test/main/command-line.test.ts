@@ -8,7 +8,7 @@ import { closeServer, listen } from '#testkit/servers/local-server.ts';
 
 describe('the command', () => {
   it('prints its version, its help and a configuration, and exits with 0', async () => {
-    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
+    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\nhealth: {}\n');
     expect(await runMain(['--version'])).toEqual({
       code: 0,
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
@@ -50,7 +50,7 @@ describe('the command', () => {
   });
 
   it('tolerates a reader that closes the pipe', async () => {
-    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\n');
+    const path = await writeConfig('replicas: [{ name: a, url: "http://a" }]\nhealth: {}\n');
     const { stdout, stderr, closed } = spawnMain(['check', '-config', path]);
     stdout.destroy();
     expect(await text(stderr)).toBe('');
@@ -64,7 +64,7 @@ describe('a token that no client can send', () => {
     ['a control character', 'token\u0007token'],
     ['a character that is not ASCII', 'jéton-de-16-lettres'],
   ])('because of %s makes the start fail with 2 and one line', async (_what, token) => {
-    const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\n');
+    const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\nhealth: {}\n');
     const env = { SVC_ADMIN_TOKEN: token };
     for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
       const { code, stdout, stderr } = await runMain(args, { env });
