@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { DependencyType, IConfiguration, IForbiddenRuleType } from 'dependency-cruiser';
+import type { IConfiguration } from 'dependency-cruiser';
+import { createWalls, escaped, PAGE, rule, type Side, SOURCE } from './scripts/walls.ts';
 
 /*
  * The walls of the house: `npm run layers` checks them on resolved files. A room is a folder with one door, a file of
@@ -14,45 +15,64 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 
 /** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
-#cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #replicas/terms #rollout #simulate pino node:
-#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #otel #otel/base #otel/collector #otel/export #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #replicas #replicas/control #replicas/shared #replicas/terms #state-dir #wire pino node:
-#background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/control #replicas/shared #state-dir node:
+#cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
+#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #replicas #replicas/control #replicas/discovery #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
+#shadow           #base/parsed #json #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
+#background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/probes #replicas/registry #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
-#admin            #base #base/embedded #comparisons #conditions #config/secrets #config/values #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/control #replicas/drain-state #replicas/terms #wire zod node:
-#proxy            #access/jwt #access/limits #base/embedded #config #json #json/bytes #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #replicas #replicas/terms #wire node:
-#rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #state-dir zod node:
-#comparisons      #otel/outcome #otel/record/registry #replicas/control #verdict node:
-#fleet            #access/limits #replicas/control #replicas/drain-state #replicas/shared #replicas/terms #state-dir @redis/client node:
-#otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record/registry @opentelemetry/ node:
+#admin            #base #base/embedded #base/parsed #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
+#proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
+#otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
+#history          #base #base/embedded #otel/ledger #otel/otlp #otel/outcome #otel/record/registry #otel/span node:
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
-#replicas/control #base #base/parsed #config #otel/base #replicas #replicas/drain-state #replicas/shared #replicas/terms #state-dir #verdict undici node:
+#rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #rollout-board/facts #state-dir zod node:
+#rollout-board    #base/parsed #rollout-board/facts #state-dir zod node:
+#comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/pairs zod node:
+#fleet            #access/limits #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/record/registry
-#records          #otel/disk #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry node:
-#replicas         #replicas/routing #replicas/shared #replicas/terms #wire undici node:
+#statement        #base #config/secrets #otel/otlp #otel/record/registry #records/files zod node:
+#records          #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry #records/files node:
+#records/files    #otel/disk #otel/otlp #otel/otlp-json node:
+#replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict node:
+#replicas/discovery #base #base/parsed #config #otel/base #replicas #replicas/health #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/terms undici node:
+#replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict node:
+#replicas/probes  #base/parsed #replicas/reachability #replicas/registry #replicas/terms undici node:
+#replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
+#replicas/drains  #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
 #otel/ledger      #otel/base #otel/disk #otel/otlp #otel/record/registry
-#replicas/shared  #replicas/terms #shared-memory node:
-#otel/disk        #otel/base #otel/export #otel/files #otel/otlp node:
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
+#replicas         #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
+#otel/disk        #otel/base #otel/export #otel/files #otel/otlp node:
 #cli/admin-client #base #base/parsed #cli/command #cli/terminal #config/secrets #config/values undici node:
+#replicas/shared  #replicas/health-state #replicas/ramps #replicas/reachability #replicas/silence #shared-memory
 #cli/terminal     #cli/command #otel/base node:
-#replicas/terms   #config
 #otel/export      #otel/base #otel/collector #otel/encoding #otel/otlp #otel/otlp-json @opentelemetry/ node:
-#otel/collector   #otel/base @opentelemetry/ node:
-#otel/resource    #otel/base #otel/files @opentelemetry/ node:
-#state-dir        #otel/files node:
-#otel/otlp        #otel/encoding #otel/otlp-json #otel/record #otel/record/registry @opentelemetry/ node:
-#otel/record      #otel/outcome #otel/record/registry @opentelemetry/ node:
-#otel/outcome     #otel/record/registry
-#otel/encoding    @opentelemetry/
-#json             #json/bytes
-#access/certificates #base #config #wire node:
 #access/clients   #access/limits #base #config #otel/files node:
+#replicas/routing #replicas/route #replicas/terms
+#replicas/terms   #config
+#otel/otlp        #otel/encoding #otel/otlp-json #otel/record #otel/record/registry @opentelemetry/ node:
+#access/certificates #base #config #wire/client node:
+#proxy/entry      #access/jwt #access/limits #config #wire/message node:
 #access/jwt       #base #base/parsed #config #otel/base jose node:
 #access/limits    #base #config #shared-memory node:
 #cli/command      #config #config/secrets
+#otel/record      #otel/outcome #otel/record/registry @opentelemetry/
 #config           #base #config/secrets #config/values yaml zod node:
+#wire/client      #shared-memory #wire #wire/message node:
+#wire/upstream    #wire #wire/message node:
+#otel/collector   #otel/base @opentelemetry/ node:
+#rollout-board/facts #otel/base zod
+#otel/resource    #otel/base #otel/files @opentelemetry/ node:
+#state-dir        #otel/files node:
+#replicas/health-state,#replicas/ramps,#replicas/silence #shared-memory
+#replicas/stored-responses #shared-memory node:
+#otel/outcome     #otel/record/registry
+#json             #json/bytes #json/strings
 #config/secrets   #base node:
-#base/embedded,#config/values,#otel/base,#otel/files,#replicas/drain-state,#shared-memory,#simulate,#wire node:
+#otel/encoding    @opentelemetry/
+#base,#base/embedded,#config/values,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
+#verdict/pairs    #verdict #verdict/evidence
+#verdict          #verdict/evidence
 `;
 
 /** The table, read: door → doors and packages. */
@@ -65,72 +85,23 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = Object.fromEnt
     ]),
 );
 
-/** The folder of a room: its door is the file of the same name in it. */
-function folderOf(door: string): string {
-  return (DOORS[door] ?? '').replace(/^\.\//, '').replace(/[^/]+$/, '');
-}
+const { insideOf, toPattern, rules } = createWalls(DOORS, ROOMS);
 
-const FOLDERS = Object.keys(ROOMS).map(folderOf);
-
-function escaped(path: string): string {
-  return path.replaceAll('.', '\\.');
-}
-
-/** The regular expression of a room's own files, without those of the rooms in its folder. */
-function insideOf(door: string): string {
-  const folder = folderOf(door);
-  const inner = FOLDERS.filter((other) => other !== folder && other.startsWith(folder));
-  const rooms = inner.map((other) => escaped(other.slice(folder.length))).join('|');
-  return inner.length === 0 ? `^${escaped(folder)}` : `^${escaped(folder)}(?!${rooms})`;
-}
-
-/** The regular expression of what a name in the table stands for: the file of a door, a package or a scope of packages. */
-function toPattern(name: string): string {
-  if (name.startsWith('#')) return `^${escaped((DOORS[name] ?? '').replace(/^\.\//, ''))}$`;
-  return `node_modules/${escaped(name)}${name.endsWith('/') ? '' : '/'}`;
-}
-
-type Side = { path?: string; pathNot?: string; circular?: boolean; dependencyTypesNot?: DependencyType[] };
-
-function rule(name: string, from: Side, to: Side, comment: string): IForbiddenRuleType {
-  return { name, severity: 'error', comment, from, to };
-}
-
-function toRules([door, may]: [string, readonly string[]]): readonly IForbiddenRuleType[] {
-  const inside = insideOf(door);
-  const from = { path: inside, pathNot: PAGE };
-  const names = may.filter((name) => name !== 'node:');
-  const listed = {
-    pathNot: [inside, ...names.map(toPattern)].join('|'),
-    ...(may.includes('node:') && { dependencyTypesNot: ['core' as DependencyType] }),
-  };
-  const byPath = { path: SOURCE, pathNot: inside, dependencyTypesNot: ['aliased-subpath-import' as const] };
-  return [
-    rule(door, from, listed, 'A room imports itself, and what TABLE lists for it.'),
-    rule(`${door} by path`, from, byPath, 'No relative import leaves a room: write the name of the door.'),
-  ];
-}
-
-const SOURCE = '^(src|otel)/';
 const MAIN = '^src/main\\.ts$';
-/** The page runs in a browser, which gets its files as they are. */
-const PAGE = '^src/admin/dashboard/page/';
 /** Touch their process or thread, or read what it has used, its clock, the names of its variables. */
-const MAY_TOUCH_PROCESS = [
-  'src/main.ts',
-  'src/gateway/serving/workers/worker-entry.ts',
-  'src/shared-memory/shared-clock.ts',
-  'otel/resource/environment.ts',
-  'otel/metrics/process-metrics.ts',
-];
-const NO_TOUCH: Side = { path: SOURCE, pathNot: `^(${MAY_TOUCH_PROCESS.map(escaped).join('|')})$` };
+const MAY_TOUCH_PROCESS = escaped(
+  'src/main.ts|src/gateway/serving/workers/worker-entry.ts|src/shared-memory/shared-clock.ts|otel/resource/environment.ts|otel/metrics/process-metrics.ts',
+);
+const NO_TOUCH: Side = { path: SOURCE, pathNot: `^(${MAY_TOUCH_PROCESS})$` };
 const ONLY_CLI: Side = { pathNot: toPattern('#cli'), dependencyTypesNot: ['core'] };
+const OUTSIDE_FLEET: Side = { path: SOURCE, pathNot: insideOf('#fleet') };
+const AT_ONCE: Side = { path: toPattern('#fleet'), dependencyTypesNot: ['dynamic-import', 'type-only'] };
 const RESOLVE = { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types', 'default'] };
 const PLACED = [MAIN, ...Object.keys(ROOMS).map(insideOf)].join('|');
 
 export default {
   forbidden: [
-    ...Object.entries(ROOMS).flatMap(toRules),
+    ...rules,
     rule('testkit', { path: '^testkit/' }, { path: '^(test|lab|scripts)/' }, 'Others stand on it.'),
     rule('lab', { path: '^lab/' }, { path: '^(test|scripts)/' }, 'The lab needs no test and no script.'),
     rule('test', { path: '^test/' }, { path: '^lab/' }, 'Tests need no program of the lab.'),
@@ -138,6 +109,7 @@ export default {
     rule('page', { path: PAGE }, { pathNot: PAGE }, 'A browser gets the files of the page alone.'),
     rule('main', { path: MAIN }, ONLY_CLI, 'main.ts is the process. Everything else is in a command.'),
     rule('no process', NO_TOUCH, { path: '^process$' }, 'What a file needs of its process, it is handed.'),
+    rule('no fleet', OUTSIDE_FLEET, AT_ONCE, 'Load it with import(): Redis takes 10 MB of who has no fleet.'),
     rule('no cycle', {}, { circular: true }, 'Files in a cycle are one file, or need a third.'),
     rule('no room', { path: SOURCE, pathNot: PLACED }, {}, 'Name its door here and in package.json.'),
   ],

@@ -7,10 +7,22 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 /** Only an event that never comes takes so long, even on a busy machine. */
 const expectation = { poll: { timeout: 30_000 } };
 
+/**
+ * Tests that need a program which is installed or built for them (a collector, a browser, Redis, Helm), or that take
+ * minutes by nature: `npm run test:tools`, every night.
+ */
+const TOOLS = [
+  'test/deploy/**/*.test.ts',
+  'test/e2e/{collector,dashboard,fleet,packages,privacy,rollout}/**/*.test.ts',
+  'test/e2e/{backends,engine-trace,prometheus}.test.ts',
+  'lab/test/e2e/**/*.test.ts',
+  'lab/test/fuzz.test.ts',
+];
+
 export default defineConfig({
   test: {
     // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle.
-    maxWorkers: 3,
+    maxWorkers: 5,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
     teardownTimeout: 60_000,
     projects: [
@@ -18,7 +30,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts', 'lab/test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'lab/test/e2e/**'],
+          exclude: ['test/e2e/**', ...TOOLS],
           // No module has state, so that test files can share the modules that one of them has loaded.
           isolate: false,
           // Only a test that hangs takes so long, even on a busy machine.
@@ -30,7 +42,18 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts', 'lab/test/e2e/**/*.test.ts'],
+          include: ['test/e2e/**/*.test.ts'],
+          exclude: TOOLS,
+          isolate: false,
+          testTimeout: 120_000,
+          expect: expectation,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'tools',
+          include: TOOLS,
           isolate: false,
           testTimeout: 120_000,
           expect: expectation,

@@ -4,7 +4,14 @@ import { type Clock, systemClock, type TelemetryLog, waitAtMost } from '#otel/ba
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { openFileExporter, openSpool, type RecordFileSettings } from '#otel/disk';
 import { createOtlpExporter, type ExportHealth, type RecordExporter } from '#otel/export';
-import { Ledger, LedgerOutbox, NO_LEDGER, type RecordLedger } from '#otel/ledger';
+import {
+  Ledger,
+  LedgerOutbox,
+  NO_LEDGER,
+  type RecordLedger,
+  type RecordLoss,
+  tellLosses,
+} from '#otel/ledger';
 import type { ExportState } from '#otel/metrics';
 import { type EncodedResourceSpans, encodeResourceSpans } from '#otel/otlp';
 import {
@@ -24,7 +31,7 @@ import {
   SpoolTransfer,
 } from '#otel/queue';
 import { createResource, loadInstanceId, refuseConfigFile, warnOfVariables } from '#otel/resource';
-import { type AdminAction, startAdminSpans } from '#otel/span';
+import { type AdminAction, type ShadowSpan, startAdminSpans } from '#otel/span';
 
 /** Writing a full queue takes a second; a disk that hangs must not keep the process from ending. */
 const SPOOL_MS = 10_000;
@@ -66,6 +73,8 @@ export interface TelemetryCollaborators {
   readonly collectorHeaders?: CollectorHeaders | undefined;
   /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
   readonly onRecord?: ((ended: EndedRecord) => void) | undefined;
+  /** Called for each record that is not exported, as soon as that is known; after `onRecord` of later records, too. */
+  readonly onLoss?: ((loss: RecordLoss) => void) | undefined;
   readonly random?: (() => number) | undefined;
 }
 
@@ -93,6 +102,8 @@ export interface Telemetry {
   workerEnded(worker: number): number;
   /** Records an admin action as a span, apart from the queue and the counters. Does nothing when records go to files. */
   recordAdminAction(action: AdminAction): void;
+  /** The same for a copy at a shadow. */
+  recordShadow(copy: ShadowSpan): void;
   /** The counters now. */
   stats(): ExportStats;
   /** The counters, the queue's capacity and the size of the current batch. */
@@ -123,6 +134,7 @@ export async function startTelemetry(
     version,
     collectorHeaders,
     onRecord = () => undefined,
+    onLoss = () => undefined,
     random = Math.random,
   }: TelemetryCollaborators,
 ): Promise<Telemetry> {
@@ -143,7 +155,10 @@ export async function startTelemetry(
   const spoolTransfer = new SpoolTransfer({ spool, queue, counters });
   const drops = new Drops(queue, log);
   const ledgerOutbox = new LedgerOutbox(await openSpool(settings.spoolDirectory + LEDGER_SPOOL_SUFFIX, log));
-  const ledger = startLedger(settings.ledgerIntervalMs ?? null, ledgerOutbox, { clock, log });
+  const ledger = tellLosses(
+    startLedger(settings.ledgerIntervalMs ?? null, ledgerOutbox, { clock, log }),
+    onLoss,
+  );
   const exportLoop = new ExportLoop(settings, {
     queue,
     spoolTransfer,
@@ -191,6 +206,7 @@ export async function startTelemetry(
     workerStarted: (worker) => receiver.workerStarted(worker),
     workerEnded: (worker) => receiver.workerEnded(worker),
     recordAdminAction: (action) => adminSpans.record(action),
+    recordShadow: (copy) => adminSpans.recordShadow(copy),
     stats: () => receiver.stats(),
     exportState: () => ({
       stats: receiver.stats(),

@@ -17,9 +17,9 @@ const { status } = spawnSync(tsc, ['--project', join(ROOT, 'tsconfig.build.json'
 if (status !== 0) process.exit(1);
 
 for (const folder of ['src', 'otel']) {
-  // The registries are read when code is generated.
+  // The registries and the source of WebAssembly are read when code is generated.
   const isAsset = (path: string) =>
-    !['.ts', '.yaml'].includes(extname(path)) && basename(path) !== 'tsconfig.json';
+    !['.ts', '.yaml', '.as'].includes(extname(path)) && basename(path) !== 'tsconfig.json';
   await cp(join(ROOT, folder), join(DIST, folder), { recursive: true, filter: isAsset });
 }
 

@@ -6,18 +6,20 @@ import { build } from 'rolldown';
 import { EMBEDDED_DASHBOARD, findDashboardFiles } from '../src/admin/dashboard/assets.ts';
 
 /**
- * Builds the gateway as one file that needs no Node: `executable.ts FILE`. It is the Node that runs this script, with
- * the bundled code and what src/base/embedded/embedded.ts finds in it, so it runs on the same system and processor.
+ * Builds the gateway as one file that needs no Node: `executable.ts FILE [NODE]`. It is the Node that runs this script, with
+ * the bundled code and what src/base/embedded/embedded.ts finds in it, so it runs on the same system and processor. NODE is
+ * the binary of the same version for another processor, which the file then is for.
  */
 
 const ROOT = join(import.meta.dirname, '..');
-const [given = 'build/gateway'] = process.argv.slice(2);
+const [given = 'build/gateway', node = process.execPath] = process.argv.slice(2);
 const output = resolve(given);
 
 /** What starts, and the code of each thread by the name that src/base/embedded/embedded.ts looks for. Node evaluates that as CommonJS. */
 const ENTRIES = [
   { name: 'main', input: 'src/main.ts', format: 'esm' },
   { name: 'worker-entry', input: 'src/gateway/serving/workers/worker-entry.ts', format: 'cjs' },
+  { name: 'history-entry', input: 'src/history/history-entry.ts', format: 'cjs' },
   { name: 'body-worker', input: 'src/proxy/request/inspection/body-worker.ts', format: 'cjs' },
 ] as const;
 
@@ -35,12 +37,16 @@ try {
     main: join(folder, 'main'),
     mainFormat: 'module',
     output,
+    executable: resolve(node),
     disableExperimentalSEAWarning: true,
-    useCodeCache: true,
-    execArgv: ['--disable-sigusr1'],
+    // Compiled code runs on the processor that has compiled it.
+    useCodeCache: resolve(node) === process.execPath,
+    // As in the Dockerfile.
+    execArgv: ['--disable-sigusr1', '--max-semi-space-size=4', '--no-parallel-scavenge'],
     assets: {
       'package.json': join(ROOT, 'package.json'),
       'worker-entry': join(folder, 'worker-entry'),
+      'history-entry': join(folder, 'history-entry'),
       'body-worker': join(folder, 'body-worker'),
       ...Object.fromEntries(
         [...findDashboardFiles()].map(([name, path]) => [`${EMBEDDED_DASHBOARD}${name}`, path]),

@@ -63,10 +63,15 @@ export interface FakeCollector {
   /** The base address, for `export.endpoint`. */
   readonly url: string;
   readonly port: number;
-  /** All calls so far, in order of arrival. */
+  /** All calls so far, in order of arrival, without those of conditions. */
   readonly calls: readonly CollectorCall[];
   /** The spans of all calls that were answered with 2xx, repeats included. */
   readonly spans: readonly CollectedSpan[];
+  /**
+   * The spans of conditions, which come in calls of their own. They are taken whatever the script says: a busy machine
+   * may bring a gateway into a condition at any time, such as `event_loop_behind`.
+   */
+  readonly conditionSpans: readonly CollectedSpan[];
   /** The answers to the next calls; later calls get the default answer. */
   answerNext(...answers: readonly CollectorScript[]): void;
   /** Changes the default answer. */
@@ -78,9 +83,10 @@ export interface FakeCollector {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Starts a collector on 127.0.0.1, by default on a free port. */
-export async function startFakeCollector(wantedPort = 0): Promise<FakeCollector> {
+/** Starts a collector, by default on a free port of 127.0.0.1. */
+export async function startFakeCollector(wantedPort = 0, address = '127.0.0.1'): Promise<FakeCollector> {
   const calls: CollectorCall[] = [];
+  const conditionSpans: CollectedSpan[] = [];
   const script: CollectorScript[] = [];
   const waiting = new Set<() => void>();
   let standing: CollectorScript = {};
@@ -90,8 +96,15 @@ export async function startFakeCollector(wantedPort = 0): Promise<FakeCollector>
   };
 
   const server = createServer(async (request, response) => {
-    const call = await readCall(request).catch(() => undefined);
-    if (call === undefined) return;
+    const whole = await readCall(request).catch(() => undefined);
+    if (whole === undefined) return;
+    const [ofConditions, spans] = [whole.spans.filter(isOfCondition), whole.spans.filter(isNotOfCondition)];
+    const call = { ...whole, spans };
+    conditionSpans.push(...ofConditions);
+    if (ofConditions.length > 0 && spans.length === 0) {
+      await give({}, response, call);
+      return changed();
+    }
     calls.push(call);
     const answer = script.shift() ?? standing;
     changed();
@@ -102,15 +115,16 @@ export async function startFakeCollector(wantedPort = 0): Promise<FakeCollector>
     if (typeof answer === 'function') answer(response);
     else await give(answer, response, call);
   });
-  const port = await listen(server, wantedPort);
+  const port = await listen(server, wantedPort, address);
 
   const collector: FakeCollector = {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${address}:${port}`,
     port,
     calls,
     get spans() {
       return calls.filter(({ status = 0 }) => status >= 200 && status <= 299).flatMap(({ spans }) => spans);
     },
+    conditionSpans,
     answerNext: (...answers) => void script.push(...answers),
     answerAlways: (answer) => {
       standing = answer;
@@ -134,6 +148,11 @@ export async function startFakeCollector(wantedPort = 0): Promise<FakeCollector>
   };
   return collector;
 }
+
+const isOfCondition = ({ attributes }: CollectedSpan) => 'gateway.condition' in attributes;
+
+/** Whether a span is that of a request, or of an action. */
+export const isNotOfCondition = (span: CollectedSpan) => !isOfCondition(span);
 
 /** Reads OTLP JSON lines, as `export.to: file` writes them, into the same shape. */
 export function readSpans(otlpJson: string): readonly CollectedSpan[] {

@@ -254,7 +254,9 @@ function receive(
   connection: ReplicaConnection,
 ): ReceivedRequest {
   const closing = new EventLog<'closed'>();
-  request.socket.once('close', () => closing.push('closed'));
+  // Of the response: a connection with thousands of requests would gather as many listeners. Each write adds one.
+  response.setMaxListeners(0);
+  response.once('close', () => closing.push('closed'));
   const isAborted = () => closing.items.length > 0 && !response.writableFinished;
   const body = new Promise<Buffer>((resolve) => {
     const chunks: Buffer[] = [];
@@ -289,7 +291,7 @@ function toExchange(request: ReceivedRequest, response: ServerResponse): Replica
     write(bytes) {
       return new Promise((resolve) => {
         response.write(bytes, () => resolve());
-        socket.once('close', () => resolve());
+        response.once('close', () => resolve());
       });
     },
     end(bytes = '') {

@@ -1,8 +1,11 @@
 import { type PoolSettings, ReplicaPool } from '#replicas';
-import { BackgroundCounts, Drains, ReplicaRegistry } from '#replicas/control';
-import { allocateSharedState, allocateStoredResponses, SharedState, StoredResponses } from '#replicas/shared';
+import { Drains } from '#replicas/drains';
+import { BackgroundCounts, ReplicaRegistry } from '#replicas/registry';
+import { allocateSharedState, SharedState } from '#replicas/shared';
+import { allocateStoredResponses, StoredResponses } from '#replicas/stored-responses';
 import type { ReplicaConfig } from '#replicas/terms';
-import { DeadlineClock, SharedReads } from '#wire';
+import { DeadlineClock } from '#wire';
+import { SharedReads } from '#wire/upstream';
 
 /** Requests that may wait in all pools of a test together. */
 export const QUEUE_CAPACITY = 20;
@@ -23,7 +26,9 @@ export function toReplicaConfig(
     apiKey: null,
     gpuModel: null,
     gpuCount: null,
+    gpuHourPrice: null,
     maxInflight: null,
+    role: 'serve',
     models,
     engine: 'auto',
     ...members,

@@ -1,9 +1,7 @@
-import { createSimulatedReplica, type SimulatedReplica } from '../src/simulate/create-replica.ts';
-import type {
-  ServedRequest,
-  SimulatedReplicaCollaborators,
-  SimulatedReplicaSettings,
-} from '../src/simulate/settings.ts';
+import type { SimulatedReplicaSettings } from '#simulate';
+import { createSimulatedReplica } from '#simulate';
+import type { SimulatedReplica } from '../src/simulate/create-replica.ts';
+import type { ServedRequest, SimulatedReplicaCollaborators } from '../src/simulate/settings.ts';
 import { EventLog } from './event-log.ts';
 
 /** A running simulated replica, with a log of the requests it has served. */

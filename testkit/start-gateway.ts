@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { parseConfig } from '#config';
-import type { AdminToken } from '#config/secrets';
+import type { AdminToken, EnvironmentSecrets } from '#config/secrets';
 import { type CloseResult, createGateway } from '#gateway';
 import type { RequestRecord } from '#otel/record/registry';
-import type { Resolver } from '#replicas/control';
-import { type EnvironmentSecrets, NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
+import type { Resolver } from '#replicas/discovery';
+import { NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
 import { EventLog } from './event-log.ts';
 
 /** The token of the admin API in tests. */
@@ -24,11 +24,13 @@ export interface ConfiguredReplica {
   readonly host?: string;
   readonly gpu_model?: string;
   readonly gpu_count?: number;
+  readonly gpu_hour_price?: number;
   readonly max_inflight?: number;
+  readonly role?: 'serve' | 'shadow';
   readonly tls?: Readonly<Record<string, unknown>>;
 }
 
-type ConfigSection = Readonly<Record<string, unknown>> | readonly (object | string)[] | string;
+type ConfigSection = Readonly<Record<string, unknown>> | readonly (object | string)[] | string | boolean;
 
 export interface StartGatewayOptions {
   /** They serve the model `m` and are of the engine `openai`, unless they say otherwise. */
@@ -243,6 +245,8 @@ function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
     const isSection = typeof section === 'object' && !Array.isArray(section);
     sections[name] = isSection ? { ...(sections[name] as object), ...section } : section;
   }
+  // A test that wants the thread of the history says so.
+  sections.history ??= 'off';
   return {
     ...sections,
     state_dir: stateDir,
@@ -258,9 +262,9 @@ function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
 
 /** The keys of the configuration file only: a fake replica can be passed as it is. */
 function pickConfigured(replica: Partial<ConfiguredReplica>): Partial<ConfiguredReplica> {
-  const { api_key, host, gpu_model, gpu_count, max_inflight, tls } = replica;
+  const { api_key, host, gpu_model, gpu_count, gpu_hour_price, max_inflight, role, tls } = replica;
   return Object.fromEntries(
-    Object.entries({ api_key, host, gpu_model, gpu_count, max_inflight, tls }).filter(
+    Object.entries({ api_key, host, gpu_model, gpu_count, gpu_hour_price, max_inflight, role, tls }).filter(
       ([, value]) => value !== undefined,
     ),
   );

@@ -5,7 +5,7 @@
 #
 # Both are names with commas between them, model:NAME, host:NAME, or pod.label/KEY=VALUE; without BASELINE all other
 # replicas of the model are meant. Exit code: 0 good, 3 bad, 4 undecided within TIMEOUT, 1 no answer or refused, 2 wrong
-# call. It needs curl. docs/verdict.md has the rest.
+# call. It needs curl. docs/evidence/verdict.md has the rest.
 #
 #   GATEWAY_ADMIN   address of the admin API (http://127.0.0.1:9090)
 #   SVC_READ_TOKEN  its token; one that only reads is enough

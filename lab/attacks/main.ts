@@ -10,7 +10,7 @@ import { startTlsAttackedGateways } from './tls/run-tls-attack.ts';
 import { TLS_ATTACKS } from './tls/tls-attacks.ts';
 
 const USAGE = `npm run lab -- attacks [options]
-  Attacks gateways on the wire, HTTP and TLS, from clients and from a replica, and writes the table of docs/security.md. Exits with 1
+  Attacks gateways on the wire, HTTP and TLS, from clients and from a replica, and writes the table of docs/evidence/attacks.md. Exits with 1
   if an attack does not end as expected. Linux only.
   --only TEXT  only attacks with this text in their name; writes nothing`;
 
@@ -43,7 +43,7 @@ if (only === undefined && process.exitCode === undefined) {
       ([group, outcomes]) => `| ${[group, outcomes.length, ...toFigures(outcomes)].join(' | ')} |`,
     ),
   ].join('\n');
-  replaceBetween('docs/security.md', '<!-- attacks -->', '<!-- end of attacks -->', text);
+  replaceBetween('docs/evidence/attacks.md', '<!-- attacks -->', '<!-- end of attacks -->', text);
 }
 
 interface Group<A> {

@@ -78,7 +78,9 @@ export async function startMeasuredGateway(config: object, folder: string): Prom
       const result = await act();
       const grownBytes = readPeakBytes(pid) - before;
       const longestTurnMs = await takeLongestTurn();
-      const defects = gateway.lines.slice(from).filter((line) => line.includes('"level":"error"'));
+      // A condition tells what is wrong around the gateway: that is no defect of its own.
+      const isDefect = (line: string) => line.includes('"level":"error"') && !line.includes('"condition":');
+      const defects = gateway.lines.slice(from).filter(isDefect);
       return { result, grownBytes, longestTurnMs, defects };
     },
     [Symbol.asyncDispose]: () => started.disposeAsync(),

@@ -14,13 +14,13 @@ export interface Options {
   readonly firstWarmMs: number;
   readonly baseline: string | null;
   readonly nodeFlags: readonly string[];
-  /** Whether the results are written into docs/benchmarks.md: those of a whole run, or when asked. */
+  /** Whether the results are written into docs/evidence/benchmarks.md: those of a whole run, or when asked. */
   readonly writes: boolean;
 }
 
 /** What --help prints. */
 export const USAGE = `npm run bench -- [options]
-  Measures the gateway beside other proxies, and writes docs/benchmarks.md.
+  Measures the gateway beside other proxies, and writes docs/evidence/benchmarks.md.
   --quick              the main cases, short: about five minutes
   --only a,b           these targets
   --cases a,b          these cases
@@ -28,7 +28,7 @@ export const USAGE = `npm run bench -- [options]
   --node-flags=FLAGS   for the gateway's Node: '--cpu-prof --cpu-prof-dir=/tmp/profile', '--perf-basic-prof'
   --rounds N           measurements of each target (5, quick 3), in turn: A B C A B C …
   --run-ms N           length of one measurement (2000, quick 700)
-  --write              write docs/benchmarks.md even though this is not a whole run
+  --write              write docs/evidence/benchmarks.md even though this is not a whole run
   --install            install the rivals into the cache folder, measure nothing
   --list               the names of targets and cases`;
 

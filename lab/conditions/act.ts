@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { ADMIN_TOKEN, askAdmin, type GatewayProcess } from '#testkit/programs/gateway-process.ts';
 
 /** Sends a POST to the admin API. Rejects if it is refused. */
-export async function callAdmin({ adminUrl }: GatewayProcess, path: string): Promise<void> {
-  await askAdmin(adminUrl, 'POST', path);
+export async function callAdmin({ adminUrl }: GatewayProcess, path: string, body?: object): Promise<void> {
+  await askAdmin(adminUrl, 'POST', path, body);
 }
 
 /** Sends a POST to the admin API that may be refused. */

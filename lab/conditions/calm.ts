@@ -3,7 +3,7 @@ import { Load } from '#testkit/load/load.ts';
 import { type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
 import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { startReplicaSet } from '#testkit/programs/replica-set.ts';
-import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
+import { printFailures, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { Stage } from './stage.ts';
 
 const USAGE = `npm run lab -- conditions/calm [options]
@@ -34,14 +34,19 @@ const gateway = stage.use(
   }),
 );
 const load = new Load(gateway.url, perSecond);
+let printed = 0;
 for (let minute = 1; minute <= minutes; minute++) {
   await sleep(60_000);
-  console.log(`${minute} minutes: ${toldBy(gateway).length} conditions`);
+  const told = toldBy(gateway);
+  console.log(`${minute} minutes: ${told.length} conditions`);
+  for (const line of told.slice(printed)) console.log(`  ${line}`);
+  printed = told.length;
 }
-const { requests, failures } = await load.stop();
+const { requests, perSecond: reached, failures } = await load.stop();
 const told = toldBy(gateway);
-for (const line of [...told, ...failures].slice(0, 20)) console.log(`  ${line}`);
-const result = `${requests.toLocaleString('en')} requests in ${minutes} minutes, ${failures.length} failed; ${told.length} conditions were told.`;
+printFailures([...told, ...failures]);
+const rate = `${requests.toLocaleString('en')} requests in ${minutes} minutes (${Math.round(reached)} per second of ${perSecond})`;
+const result = `${rate}, ${failures.length} failed; ${told.length} conditions were told.`;
 console.log(result);
 if (told.length > 0 || failures.length > 0) process.exitCode = 1;
 else if (values.write) {

@@ -84,15 +84,23 @@ function names(fields: Readonly<Record<string, unknown>>, subject: string | RegE
   return subject === '' || Object.values(fields).some((value) => isMeant(subject, String(value)));
 }
 
-/** Whether `gateway status` has it, with an exit code that says so. */
-async function isInStatus(wanted: Wanted, { adminUrl }: GatewayProcess): Promise<boolean> {
+/** Whether `gateway status` has it. */
+async function isInStatus(wanted: Wanted, gateway: GatewayProcess): Promise<boolean> {
+  const { conditions } = JSON.parse(await readStatus(gateway, '--json')) as Listed;
+  return conditions.some(({ id, subject }) => id === wanted.id && isMeant(wanted.subject, subject));
+}
+
+/** What the command `gateway status` prints. */
+export async function readStatus(
+  { adminUrl }: GatewayProcess,
+  option: '--json' | '--verbose',
+): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    [join(ROOT, 'src/main.ts'), 'status', '--json', '--admin', adminUrl],
+    [join(ROOT, 'src/main.ts'), 'status', option, '--admin', adminUrl],
     { env: { PATH: process.env.PATH, SVC_ADMIN_TOKEN: ADMIN_TOKEN } },
   ).catch((error: { readonly stdout: string }) => error);
-  const { conditions } = JSON.parse(stdout) as Listed;
-  return conditions.some(({ id, subject }) => id === wanted.id && isMeant(wanted.subject, subject));
+  return stdout;
 }
 
 async function isOnPage({ id, subject }: Wanted, page: Page): Promise<boolean> {

@@ -1,13 +1,13 @@
-import type { Fields } from '#wire';
-import { BodyReader } from '../../src/wire/message/body-reader.ts';
+import type { Fields } from '#wire/message';
 import {
+  BodyReader,
   findHeadEnd,
+  HttpError,
   parseRequestHead,
   parseResponseHead,
   type RequestHead,
   type ResponseHead,
-} from '../../src/wire/message/head.ts';
-import { HttpError } from '../../src/wire/message/http-error.ts';
+} from '#wire/message';
 import {
   type Input,
   type Reading,

@@ -16,7 +16,7 @@ const USAGE = `npm run fuzz -- [options]
   --first N     index of the first input (0), to repeat a finding
   --planted     plants faults in the sources, one at a time, and says after how many inputs each is found
   --results F   adds the figures to a file of JSON lines
-  --write F     runs nothing, and writes the figures of such a file into docs/reliability.md`;
+  --write F     runs nothing, and writes the figures of such a file into docs/evidence/reliability.md`;
 
 const values = startProgram(USAGE, {
   target: { type: 'string' },

@@ -16,7 +16,7 @@ export interface FuzzFigures {
   readonly seconds: number;
 }
 
-/** Writes the table of docs/reliability.md from a file of figures, each a line of JSON. Of the same inputs, the last count. */
+/** Writes the table of docs/evidence/reliability.md from a file of figures, each a line of JSON. Of the same inputs, the last count. */
 export function writeDocs(resultsPath: string, targets: readonly FuzzTarget[]): void {
   const lines = readFileSync(resultsPath, 'utf8').split('\n');
   const results = lines
@@ -47,7 +47,7 @@ export function writeDocs(resultsPath: string, targets: readonly FuzzTarget[]): 
     '|---|---|---|---|---|---|---|',
     ...rows,
   ].join('\n');
-  replaceBetween('docs/reliability.md', '<!-- fuzz -->', '<!-- end of fuzz -->', text);
+  replaceBetween('docs/evidence/reliability.md', '<!-- fuzz -->', '<!-- end of fuzz -->', text);
 }
 
 function writePlanted(results: readonly PlantedResult[]): void {
@@ -58,5 +58,10 @@ function writePlanted(results: readonly PlantedResult[]): void {
     return `| ${target} | ${planted} | ${found} |`;
   });
   const text = ['| target | planted fault | found by input |', '|---|---|---:|', ...rows].join('\n');
-  replaceBetween('docs/reliability.md', '<!-- fuzz planted -->', '<!-- end of fuzz planted -->', text);
+  replaceBetween(
+    'docs/evidence/reliability.md',
+    '<!-- fuzz planted -->',
+    '<!-- end of fuzz planted -->',
+    text,
+  );
 }

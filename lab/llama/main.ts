@@ -1,4 +1,4 @@
-import { mkdtempDisposable } from 'node:fs/promises';
+import { mkdir, mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
@@ -8,6 +8,7 @@ import { checkAnswers, checkErrors, checkPython, checkStreams } from './answers.
 import { createRecordedClient } from './client.ts';
 import { installEngine, startEngine } from './engine.ts';
 import { checkFurther, TOOLS_MODEL } from './further.ts';
+import { checkProgressive } from './progressive.ts';
 import { Report } from './report.ts';
 import { checkAbort, checkKeepAlive, checkTimes } from './times.ts';
 
@@ -39,12 +40,21 @@ const config = {
 };
 const gateway = cleanUp.use(await startGateway(folder.path, config, { SVC_HASH_SALT: 'e2e' }));
 
+const secondFolder = join(folder.path, 'progressive');
+await mkdir(secondFolder);
+const progressive = cleanUp.use(
+  await startGateway(secondFolder, {
+    ...{ ...config, progressive_usage: true, state_dir: join(secondFolder, 'state') },
+  }),
+);
+
 const client = createRecordedClient(gateway.url, collector);
 const report = new Report();
 await checkAnswers(client, report);
 await checkStreams(client, report);
 await checkTimes(client, report);
 await checkAbort(client, engine.url, report);
+await checkProgressive(createRecordedClient(progressive.url, collector), client, report);
 await checkErrors(client, engine.url, report);
 await checkPython(client, report);
 await checkFurther(client, toolCaller.url, report);

@@ -16,7 +16,7 @@ const USAGE = `npm run lab -- measure/beside [options]
   --pairs N       how often, with new processes (default 6); V8 compiles each process a little differently
   --rounds N      turns of each process (default 8)
   --requests N    requests of a turn (default 2000)
-  --write         writes what GPU time costs into docs/metrics.md; not with --baseline`;
+  --write         writes what GPU time costs into docs/evidence/metrics.md; not with --baseline`;
 
 const { baseline, pairs, rounds, requests, write } = startProgram(USAGE, {
   baseline: { type: 'string' },
@@ -62,7 +62,12 @@ async function measure(): Promise<void> {
     `A plain request to a replica with a \`gpu_count\` takes ${result} times the CPU time of one to a replica without: the`,
     `median of ${PAIRS} gateways, and the least and greatest, on ${date} at commit ${commit}, ${machine}.`,
   ];
-  replaceBetween('docs/metrics.md', '<!-- measured: measure/beside -->', '<!-- end -->', text.join('\n'));
+  replaceBetween(
+    'docs/evidence/metrics.md',
+    '<!-- measured: measure/beside -->',
+    '<!-- end -->',
+    text.join('\n'),
+  );
 }
 
 /** The median CPU time of a request of each kind, in µs. */

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createMembershipFile, createRedisStore, type Fleet, FleetLog, openFleet } from '#fleet';
-import { Drains } from '#replicas/control';
+import { Drains } from '#replicas/drains';
 import { allocateSharedState, SharedState } from '#replicas/shared';
 import { startProgram } from '#testkit/programs/program.ts';
 import { type RedisServer, startRedisServer } from '#testkit/servers/redis-server.ts';
 
 const USAGE = `npm run lab -- measure/fleet
-  Measures what shared state costs a Redis server and a gateway: the table of docs/fleet.md. All members of a fleet run
+  Measures what shared state costs a Redis server and a gateway: the table of docs/evidence/fleet.md. All members of a fleet run
   in this process, without the gateways around them. Needs redis-server. Takes about three minutes.`;
 
 interface Case {

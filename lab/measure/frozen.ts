@@ -1,4 +1,4 @@
-import { AUTO_BOUND, type SilenceBound } from '#replicas/control';
+import { AUTO_BOUND, type SilenceBound } from '#replicas/health';
 import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { percentile } from '#testkit/programs/statistics.ts';

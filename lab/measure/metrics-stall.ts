@@ -59,11 +59,12 @@ function now() {
 async function start(endpoint?: string): Promise<Metrics> {
   const metrics = await startMetrics(
     {
-      ...{ maxNames: 100, urlScheme: 'http' },
+      ...{ maxNames: 100, urlScheme: 'http', currency: 'USD' },
       push: endpoint === undefined ? undefined : { endpoint, intervalMs: 3_600_000 },
     },
     {
       isKnownModel: () => true,
+      replicaUrl: (name) => `http://${name}:8000`,
       replicas: () =>
         REPLICAS.map((name) => ({
           ...{ name, inflight: 0, background: 0, maxInflight: null },
@@ -74,6 +75,7 @@ async function start(endpoint?: string): Promise<Metrics> {
       sources: () => [],
       conditions: () => [],
       comparisons: () => [],
+      shadows: () => [],
       gateway: () => ({
         ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
         workerEnds: { ended: 0, hung: 0 },

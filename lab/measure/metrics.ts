@@ -78,6 +78,10 @@ function measure(name: string, record: (record: RequestRecord) => void): void {
 }
 
 startProgram(USAGE, {});
-const metrics = new RecordMetrics({ maxNames: 100, urlScheme: 'http', isKnownModel: () => true });
+const metrics = new RecordMetrics({
+  ...{ maxNames: 100, urlScheme: 'http', currency: 'USD', genAi: 'pinned' },
+  isKnownModel: () => true,
+  replicaUrl: (name) => `http://${name}:8000`,
+});
 measure('own sums', (record) => metrics.record(record));
 measure("the SDK's instruments", createSdkRecorder());

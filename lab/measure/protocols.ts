@@ -65,6 +65,7 @@ function toRecord(index: number, traceId: string, traffic: Traffic): RequestReco
     prefix_hashes: Array.from({ length: hashCount }, (_, at) => traceId.slice(at, at + 16)),
     finish_reasons: ['stop'],
     attempts: 1,
+    route_reason: 'turn',
     ...(isStream ? stream : {}),
   };
 }

@@ -12,7 +12,7 @@ const USAGE = `npm run lab -- measure/watch [--days N] [--minutes N] [--bad N] [
              to a multiple of 28, a day of each of the four under each kind
   --minutes  begins no further 28 days when the program has run for so long; the days that were simulated are stated
   --bad      bad replicas of each kind (default 200)
-  --write    writes the figures into docs/routing.md
+  --write    writes the figures into docs/evidence/health.md
   Exits with 1 if equal replicas are found bad more often than promised, or a bad one is not found within an hour.`;
 
 const ALL = ['r0', 'r1', 'r2', 'r3'];
@@ -46,7 +46,7 @@ const equal = measureEqual(toCount(options.days), limitMs);
 const report = [...equal.lines, '', ...bad.lines].join('\n');
 console.log(report);
 if (options.write)
-  replaceBetween('docs/routing.md', '<!-- measured: measure/watch -->', '<!-- end -->', report);
+  replaceBetween('docs/evidence/health.md', '<!-- measured: measure/watch -->', '<!-- end -->', report);
 process.exitCode = equal.isRight && bad.isRight ? 0 : 1;
 
 /** A table, and whether its figures are as promised. */

@@ -497,14 +497,14 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [["typeof number === 'number'", 'true']],
   },
   {
-    file: 'src/records/verify/exported-span.ts',
-    where: 'SpanReader.#readSpan',
+    file: 'src/records/files/span-values.ts',
+    where: 'SpanValues.constructor',
     why: 'Nobody asks for a value by a key that is no text.',
     changes: [["!isJsonObject(attribute) || typeof attribute.key !== 'string'", '!isJsonObject(attribute)']],
   },
   {
-    file: 'src/records/verify/exported-span.ts',
-    where: 'countOf',
+    file: 'src/records/files/span-values.ts',
+    where: 'SpanValues.count',
     why: 'Undefined is not at least 0. Who gets no count takes 0 for it, or refuses both.',
     changes: [
       ['number !== undefined && number >= 0', 'number >= 0'],
@@ -527,13 +527,13 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['1#2', '2']],
   },
   {
-    file: 'src/records/verify/record-file.ts',
+    file: 'src/records/files/record-file.ts',
     where: 'readHead',
     why: 'A longer head holds the same bytes.',
     changes: [['head.length < LENGTH_BYTES + ZSTD.length', 'head.length <= LENGTH_BYTES + ZSTD.length']],
   },
   {
-    file: 'src/records/verify/record-file.ts',
+    file: 'src/records/files/record-file.ts',
     where: 'readMessages',
     why: 'Bytes are joined before they are needed. A length without a message behind it is no message in any case.',
     changes: [
@@ -542,7 +542,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/records/verify/verify-records.ts',
+    file: 'src/records/files/record-source.ts',
     where: 'toMessage',
     why: 'A code that is absent is no text either.',
     changes: [
@@ -599,7 +599,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['0#2', '1']],
   },
   {
-    file: 'src/replicas/shared/ramp.ts',
+    file: 'src/replicas/ramps/ramp.ts',
     where: 'rampShare',
     why: 'At its end the line is at 1.',
     changes: [['elapsedMs >= durationMs', 'elapsedMs > durationMs']],
@@ -885,7 +885,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/wire/shared-limit.ts',
+    file: 'src/shared-memory/shared-limit.ts',
     where: 'unitOf',
     why: 'A number of units up to twice as large fits into 32 bits too.',
     changes: [['Math.ceil(limit / MAX_UNITS)', 'Math.floor(limit / MAX_UNITS)']],
@@ -908,7 +908,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['this.#memory = NOTHING;', '']],
   },
   {
-    file: 'src/wire/write-message.ts',
+    file: 'src/wire/message/write-message.ts',
     where: 'writeMessage',
     why: 'The same bytes in one write.',
     changes: [
@@ -919,7 +919,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/wire/write-message.ts',
+    file: 'src/wire/message/write-message.ts',
     where: 'writeSeparately',
     why: 'There is a piece, which says it anew.',
     changes: [['true', 'false']],
@@ -1009,27 +1009,6 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     where: 'UpstreamConnections.observeSilence',
     why: 'Of two times that are equal either will do.',
     changes: [['silentSinceMs < waitingSinceMs', 'silentSinceMs <= waitingSinceMs']],
-  },
-  {
-    file: 'src/replicas/data/gpu-share.ts',
-    where: 'GpuShare.constructor',
-    why: 'Only a replica with GPUs begins a share.',
-    changes: [
-      ['replica.config.gpuCount ?? 0', 'replica.config.gpuCount'],
-      ['0', '1'],
-    ],
-  },
-  {
-    file: 'src/replicas/data/gpu-share.ts',
-    where: 'GpuShare.seconds',
-    why: 'Null divided by a number is 0.',
-    changes: [['this.#ms ?? 0', 'this.#ms']],
-  },
-  {
-    file: 'src/replicas/data/gpu-share.ts',
-    where: 'GpuShare.disclaim',
-    why: 'To add null to the unrecorded time adds 0.',
-    changes: [['this.#ms !== null', 'true']],
   },
   {
     file: 'src/replicas/data/open-candidates.ts',

@@ -12,7 +12,7 @@ const USAGE = `npm run lab -- overload [options]
   meanwhile. Linux only. Takes minutes.
   --count N  how many bodies (500)
   --waits N  how many calls (3000)
-  --write    writes the tables of docs/reliability.md`;
+  --write    writes the tables of docs/evidence/reliability.md`;
 
 const values = startProgram(USAGE, {
   count: { type: 'string', default: '500' },
@@ -58,7 +58,7 @@ if (values.write && process.exitCode === undefined) {
     '',
     toWaitsLine(waits),
   ].join('\n');
-  replaceBetween('docs/reliability.md', '<!-- overload -->', '<!-- end of overload -->', text);
+  replaceBetween('docs/evidence/reliability.md', '<!-- overload -->', '<!-- end of overload -->', text);
 }
 
 function complain(problems: readonly string[]): void {

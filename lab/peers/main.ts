@@ -14,7 +14,7 @@ const USAGE = `npm run lab -- peers [--rate N] [--seconds N] [--workers N] [--wr
   --rate       requests per second, of all engines together (default 40)
   --seconds    how long a bad engine may take to be found, and how long equal ones are watched (default 300)
   --workers    of the gateway (default 2)
-  --write      writes the figures into docs/routing.md
+  --write      writes the figures into docs/evidence/health.md
   Exits with 1 if an equal engine is found, or a bad one is not.`;
 
 const NO_COLLECTOR = 'http://127.0.0.1:9';
@@ -76,7 +76,12 @@ async function measure(perSecond: number, limitS: number): Promise<boolean> {
   }
   console.log(lines.join('\n'));
   if (write)
-    replaceBetween('docs/routing.md', '<!-- measured: peers -->', '<!-- end: peers -->', lines.join('\n'));
+    replaceBetween(
+      'docs/evidence/health.md',
+      '<!-- measured: peers -->',
+      '<!-- end: peers -->',
+      lines.join('\n'),
+    );
   return isRight;
 }
 

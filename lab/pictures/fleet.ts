@@ -1,64 +1,60 @@
 import { Agent } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RequestRecord } from '#otel/record/registry';
 import { post } from '#testkit/load/load.ts';
 import { sendInOpenLoop } from '#testkit/load/loops.ts';
 import { findFreePort } from '#testkit/processes/free-port.ts';
 import { ADMIN_TOKEN, type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
 import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
-
-const LLAMA = 'meta-llama/Llama-3.3-70B-Instruct-FP8';
-const QWEN = 'Qwen/Qwen3-32B';
-const EMBED = 'BAAI/bge-m3';
-
-/** The replica that is drained before the pictures are taken. */
-const DRAINED = 'vllm-llama-70b-1';
-
-const GPUS = {
-  [LLAMA]: { gpu_model: 'H100', gpu_count: 4 },
-  [QWEN]: { gpu_model: 'H100', gpu_count: 2 },
-  [EMBED]: { gpu_model: 'L4', gpu_count: 1 },
-} as const;
-
-/** The engines that answer. Times are in milliseconds. */
-const ENGINES = [
-  { name: 'vllm-llama-70b-0', model: LLAMA, ttftMs: 180, gapMs: 40 },
-  { name: DRAINED, model: LLAMA, ttftMs: 180, gapMs: 40 },
-  { name: 'vllm-llama-70b-2', model: LLAMA, ttftMs: 200, gapMs: 42 },
-  { name: 'vllm-qwen-32b-0', model: QWEN, ttftMs: 130, gapMs: 25 },
-  { name: 'vllm-qwen-32b-1', model: QWEN, ttftMs: 130, gapMs: 25, errorRate: 0.12 },
-  { name: 'bge-m3-0', model: EMBED, ttftMs: 50, gapMs: 0 },
-  { name: 'bge-m3-1', model: EMBED, ttftMs: 50, gapMs: 0 },
-] as const;
-
-/** Of ten requests, so many are for each model; one in a hundred is for a model that nobody serves. */
-const MODELS = [LLAMA, QWEN, EMBED, LLAMA, QWEN, LLAMA, EMBED, LLAMA, QWEN, LLAMA] as const;
-const TENANTS = ['acme', 'acme', 'acme', 'initech', 'initech', 'globex'] as const;
+import { writePast } from './past.ts';
+import { DRAINED, EMBED, ENGINES, GPUS, LLAMA, MODELS, PRICES, TENANTS } from './scene.ts';
 
 const PER_SECOND = 8;
 const MAX_OPEN = 60;
+
+/** The engine that is silent in the middle of a stream now and then, for so long, in one of so many tokens. */
+const SILENT = 'vllm-llama-70b-2';
+const SILENCE_MS = 6_000;
+const EVERY_TOKENS = 1_500;
+
+/** Waits as an engine does, and now and then much longer. */
+function createStumbling() {
+  let tokens = 0;
+  return async (ms: number, signal: AbortSignal): Promise<void> => {
+    tokens += 1;
+    await sleep(tokens % EVERY_TOKENS === EVERY_TOKENS / 3 ? SILENCE_MS : ms, undefined, { signal });
+  };
+}
 
 /** A gateway and its replicas, one of which does not answer. */
 export interface Fleet extends AsyncDisposable {
   readonly gateway: GatewayProcess;
   drainOne(): Promise<void>;
+  /** The id of a request whose stream was silent, or else of the slowest one. */
+  findSlow(): Promise<string>;
 }
 
-/** Starts simulated engines, and a gateway before them. */
+/** Starts simulated engines, and a gateway before them that remembers a week. */
 export async function startFleet(folder: string): Promise<Fleet> {
   const started = new AsyncDisposableStack();
   const replicas: object[] = [];
   for (const { name, model, ...settings } of ENGINES) {
+    const given = { tokens: 32, ...settings, models: [model], name, faults: ['status_500' as const] };
     const engine = started.use(
-      await startSimulatedReplica({ tokens: 32, ...settings, models: [model], name, faults: ['status_500'] }),
+      await startSimulatedReplica(given, name === SILENT ? { sleep: createStumbling() } : {}),
     );
     replicas.push({ name, url: engine.url, models: [model], engine: 'vllm', ...GPUS[model] });
   }
   const url = `http://127.0.0.1:${await findFreePort()}`;
   replicas.push({ name: 'vllm-llama-70b-3', url, models: [LLAMA], engine: 'vllm', ...GPUS[LLAMA] });
+  await writePast(`${folder}/state`);
   const gateway = started.use(
     await startGateway(folder, {
       gateway: { name: 'gw-eu-1', listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0', workers: 2 },
       state_dir: `${folder}/state`,
       replicas,
+      currency: 'EUR',
+      gpu_hour_price: PRICES,
       export: { to: 'file' },
     }),
   );
@@ -69,6 +65,17 @@ export async function startFleet(folder: string): Promise<Fleet> {
       const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
       const { ok, status } = await fetch(call, { method: 'POST', headers });
       if (!ok) throw new Error(`the drain was answered with ${status}`);
+    },
+    async findSlow() {
+      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
+      const response = await fetch(`${gateway.adminUrl}/admin/records?limit=500`, { headers });
+      const { records } = (await response.json()) as { readonly records: readonly RequestRecord[] };
+      const slowness = ({ silence_ms = 0, e2e_ms }: RequestRecord) => 1_000 * silence_ms + e2e_ms;
+      const [slowest] = records
+        .filter(({ status }) => status === 200)
+        .toSorted((a, b) => slowness(b) - slowness(a));
+      if (slowest === undefined) throw new Error('no request succeeded');
+      return slowest.request_id;
     },
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };

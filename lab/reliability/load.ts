@@ -1,8 +1,9 @@
 import { Agent } from 'node:http';
+import { createSimulatedReplica } from '#simulate';
 import { post } from '#testkit/load/load.ts';
 import { sendInClosedLoop } from '#testkit/load/loops.ts';
 import { askAdmin } from '#testkit/programs/gateway-process.ts';
-import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
+import type { SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import {
   CONCURRENCY,
   type LoadJob,

@@ -24,7 +24,7 @@ import {
 } from './load-messages.ts';
 
 const USAGE = `npm run reliability -- [options]
-  Measures what each fault costs requests and records, and writes the table of docs/reliability.md. Exits with 1 if a
+  Measures what each fault costs requests and records, and writes the table of docs/evidence/reliability.md. Exits with 1 if a
   request failed that should not, a record is missing that no counter tells of, or a fault had no effect. Takes a few minutes.
   --quick  fewer requests; prints the table and writes nothing`;
 
@@ -185,7 +185,7 @@ function toLine({
   return `| ${cells.join(' | ')} |`;
 }
 
-/** Writes the table and its circumstances into docs/reliability.md. */
+/** Writes the table and its circumstances into docs/evidence/reliability.md. */
 function updateDocument(measured: readonly Row[]): void {
   const healthyMs = measured.map(({ healthyP99Ms }) => healthyP99Ms).toSorted((a, b) => a - b);
   const { batchSize, intervalMs, retryInitialMs, retryMaxMs, timeoutMs } = EXPORT;
@@ -200,5 +200,10 @@ function updateDocument(measured: readonly Row[]): void {
     '|---|---|---|---|---|---|---|',
     ...measured.map(toLine),
   ].join('\n');
-  replaceBetween('docs/reliability.md', '<!-- measured -->', '<!-- end of what was measured -->', text);
+  replaceBetween(
+    'docs/evidence/reliability.md',
+    '<!-- measured -->',
+    '<!-- end of what was measured -->',
+    text,
+  );
 }

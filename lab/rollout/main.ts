@@ -22,7 +22,7 @@ const USAGE = `npm run rollout -- [options]
   missing, or a verdict is wrong. Takes about ten minutes; case (g) needs redis-server.
   --seeds      workloads of each kind (default 200)
   --verdicts   without the rollouts that have no verdict
-  --write      also writes the tables into docs/verdict.md`;
+  --write      also writes the tables into docs/evidence/verdict.md`;
 
 const {
   seeds,

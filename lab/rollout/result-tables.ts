@@ -96,7 +96,7 @@ function toTable(head: readonly string[], rows: readonly (readonly string[])[]):
   return [toLine(head), toLine(widths.map((width) => '-'.repeat(width))), ...rows.map(toLine)].join('\n');
 }
 
-/** Writes the tables and their circumstances into docs/verdict.md. */
+/** Writes the tables and their circumstances into docs/evidence/verdict.md. */
 export function writeTables(results: Results): void {
   const { date, commit, machine } = readCircumstances();
   const text = [
@@ -105,5 +105,5 @@ export function writeTables(results: Results): void {
       .replace(/ +(?=\|)/g, ' ')
       .replace(/-{4,}/g, '---'),
   ].join('\n\n');
-  replaceBetween('docs/verdict.md', '<!-- measured -->', '<!-- end of what was measured -->', text);
+  replaceBetween('docs/evidence/verdict.md', '<!-- measured -->', '<!-- end of what was measured -->', text);
 }

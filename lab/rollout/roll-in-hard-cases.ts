@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createResolver } from '#replicas/control';
+import { createResolver } from '#replicas/discovery';
 import { Load, type LoadResult } from '#testkit/load/load.ts';
 import { ADMIN_TOKEN, startGatewayProcess } from '#testkit/programs/gateway-process.ts';
 import {

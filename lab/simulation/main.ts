@@ -19,7 +19,7 @@ const USAGE = `npm run simulate -- [options]
   --keep LIST  of its actions only these, by number: 0,3,4, or none (all)
   --planted    plants known faults into the sources, one at a time, and tells which seed finds each
   --fault TEXT with --planted: only the faults whose names contain it
-  --write      writes the result into docs/reliability.md`;
+  --write      writes the result into docs/evidence/reliability.md`;
 
 const options = startProgram(USAGE, {
   seeds: { type: 'string', default: '2000' },

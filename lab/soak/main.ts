@@ -20,7 +20,7 @@ const USAGE = `npm run soak -- [options]
   counter and no ledger tells of. Needs redis-server.
   --minutes N      how long (60)
   --per-second N   requests per second (300)
-  --write          writes the figures into docs/reliability.md`;
+  --write          writes the figures into docs/evidence/reliability.md`;
 
 const values = startProgram(USAGE, {
   minutes: { type: 'string', default: '60' },
@@ -171,5 +171,5 @@ async function untilQuiet(gateway: SoakGateway, at: number): Promise<void> {
 function write(text: string): void {
   const { date, commit, machine } = readCircumstances();
   const head = `Measured on ${date} at commit ${commit}, with Node ${process.version} on ${machine}, shared with other work.`;
-  replaceBetween('docs/reliability.md', '<!-- soak -->', '<!-- end of soak -->', `${head}\n${text}`);
+  replaceBetween('docs/evidence/reliability.md', '<!-- soak -->', '<!-- end of soak -->', `${head}\n${text}`);
 }

@@ -7,5 +7,6 @@
 
 export { type Clock, systemClock, waitAtMost } from './clock.ts';
 export { TelemetryError, TelemetrySettingError, toErrorCode } from './errors.ts';
+export { type ServerAddress, toServerAddress } from './server-address.ts';
 export { toShownName, withoutControls } from './shown-name.ts';
 export type { TelemetryLog } from './telemetry-log.ts';

@@ -42,9 +42,11 @@ export interface Interval {
   readonly endTime: HrTime;
 }
 
+const DOUBLE_UNITS: ReadonlySet<string> = new Set(['s', '{currency}']);
+
 /**
- * A sum in the SDK's form. The sum of a counter only grows; that of an up-down counter may shrink. Sums of seconds are
- * doubles, all others integers.
+ * A sum in the SDK's form. The sum of a counter only grows; that of an up-down counter may shrink. Sums of seconds and of
+ * money are doubles, all others integers.
  */
 export function toSumData(
   definition: MetricDefinition<'counter' | 'updowncounter'>,
@@ -52,7 +54,7 @@ export function toSumData(
   interval: Interval,
 ): MetricData {
   return {
-    ...toBase(definition, definition.unit === 's' ? ValueType.DOUBLE : ValueType.INT),
+    ...toBase(definition, DOUBLE_UNITS.has(definition.unit) ? ValueType.DOUBLE : ValueType.INT),
     dataPointType: DataPointType.SUM,
     isMonotonic: definition.instrument === 'counter',
     dataPoints: series.map((one) => ({ ...one, ...interval })),

@@ -7,7 +7,7 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to the end of its response, with attempts that failed before and with waiting. Failures are often fast: look at 2xx without error.type for the latency that clients see.',
+      'Time from arrival to the end of the response. 2xx without error.type are the latency that clients see.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerRequestDuration: {
@@ -15,31 +15,28 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time from the arrival of a request to the end of its response, by model and by the replica of the last attempt. It holds the attempts before, at other replicas too, and waiting. Only successes have no error.type.',
+      'Time from arrival to the end of the response, by model and last replica. Only successes have no error.type.',
     buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   },
   genAiServerTimeToFirstToken: {
     name: 'gen_ai.server.time_to_first_token',
     instrument: 'histogram',
     unit: 's',
-    description:
-      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, with attempts that failed before and with waiting. It grows first when a replica has too much to do.',
+    description: 'Time from arrival to the first token, of successful streams.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   tenantRequestDuration: {
     name: 'gateway.tenant.request.duration',
     instrument: 'histogram',
     unit: 's',
-    description:
-      'Time from the arrival of a request to the end of its response, with attempts that failed before and with waiting, by tenant. Only successes have no error.type.',
+    description: 'Time from arrival to the end of the response, by tenant.',
     buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   },
   tenantTimeToFirstToken: {
     name: 'gateway.tenant.time_to_first_token',
     instrument: 'histogram',
     unit: 's',
-    description:
-      'Time from the arrival of a request to its first token (ttft_ms), of successful streams, with attempts that failed before and with waiting, by tenant.',
+    description: 'Time from arrival to the first token, of successful streams, by tenant.',
     buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
   },
   genAiServerTimePerOutputToken: {
@@ -47,93 +44,175 @@ export const METRICS = {
     instrument: 'histogram',
     unit: 's',
     description:
-      'Time for each token after the first, of successful streams: (e2e_ms − ttft_ms) / (completion_tokens − 1).',
+      'Time per token after the first, of successful streams: (e2e_ms − ttft_ms) / (completion_tokens − 1).',
     buckets: [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5],
+  },
+  genAiClientOperationDuration: {
+    name: 'gen_ai.client.operation.duration',
+    instrument: 'histogram',
+    unit: 's',
+    description: 'Time from arrival to the end of the response.',
+    buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  },
+  genAiClientTokenUsage: {
+    name: 'gen_ai.client.token.usage',
+    instrument: 'histogram',
+    unit: '{token}',
+    description:
+      "Tokens of one request, by the engine's count: prompt_tokens as input, completion_tokens as output.",
+    buckets: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864],
+  },
+  genAiClientOperationTimeToFirstChunk: {
+    name: 'gen_ai.client.operation.time_to_first_chunk',
+    instrument: 'histogram',
+    unit: 's',
+    description: 'Time from arrival to the first token (ttft_ms), of streams.',
+    buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  },
+  genAiClientInferenceDuration: {
+    name: 'gen_ai.client.inference.duration',
+    instrument: 'histogram',
+    unit: 's',
+    description: 'In place of gen_ai.client.operation.duration.',
+    buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  },
+  genAiClientInferenceTimeToFirstChunk: {
+    name: 'gen_ai.client.inference.time_to_first_chunk',
+    instrument: 'histogram',
+    unit: 's',
+    description: 'In place of gen_ai.client.operation.time_to_first_chunk.',
+    buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+  },
+  genAiClientInferenceUsageInputTokens: {
+    name: 'gen_ai.client.inference.usage.input_tokens',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of prompt_tokens, with separate series for audio and images.',
+  },
+  genAiClientInferenceUsageOutputTokens: {
+    name: 'gen_ai.client.inference.usage.output_tokens',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of completion_tokens, with a separate series for audio.',
+  },
+  genAiClientInferenceUsageCacheReadInputTokens: {
+    name: 'gen_ai.client.inference.usage.cache_read.input_tokens',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of cached_tokens.',
+  },
+  genAiClientInferenceUsageCacheWriteInputTokens: {
+    name: 'gen_ai.client.inference.usage.cache_write.input_tokens',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of cache_creation_tokens.',
+  },
+  genAiClientInferenceUsageReasoningOutputTokens: {
+    name: 'gen_ai.client.inference.usage.reasoning.output_tokens',
+    instrument: 'counter',
+    unit: '{token}',
+    description: 'The sum of reasoning_tokens.',
+  },
+  genAiClientInferenceOperationInputTokens: {
+    name: 'gen_ai.client.inference.operation.input_tokens',
+    instrument: 'histogram',
+    unit: '{token}',
+    description: 'prompt_tokens of one request.',
+    buckets: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864],
+  },
+  genAiClientInferenceOperationOutputTokens: {
+    name: 'gen_ai.client.inference.operation.output_tokens',
+    instrument: 'histogram',
+    unit: '{token}',
+    description: 'completion_tokens of one request.',
+    buckets: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864],
   },
   gapP50: {
     name: 'gateway.gap.p50',
     instrument: 'histogram',
     unit: 's',
-    description: 'Median gap between successive tokens of one stream (gap_p50_ms).',
+    description: 'Median gap between tokens of one stream (gap_p50_ms).',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
   },
   gapP95: {
     name: 'gateway.gap.p95',
     instrument: 'histogram',
     unit: 's',
-    description:
-      '95th percentile of the gaps between successive tokens of one stream (gap_p95_ms). Large values are seen as stuttering.',
+    description: 'gap_p95_ms of streams.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
   },
   requests: {
     name: 'gateway.requests',
     instrument: 'counter',
     unit: '{request}',
-    description: 'Recorded requests, whatever became of them.',
+    description: 'Recorded requests, however they ended.',
   },
   failures: {
     name: 'gateway.failures',
     instrument: 'counter',
     unit: '{request}',
     description:
-      'Requests without success, by reason, replica and model: the code of the gateway, or the status that the replica answered. Includes clients that disconnected (client_closed). A request that another replica answered in the end is none: gateway.attempts has the failures of replicas.',
+      'Requests without success, by reason, replica and model, including clients that left (client_closed).',
   },
   attempts: {
     name: 'gateway.attempts',
     instrument: 'counter',
     unit: '{attempt}',
-    description:
-      'Attempts at replicas, by replica and outcome, including refused connections and retries: their sum is that of attempts. The errors of a replica are error and not_connected, also where another replica answered in the end.',
+    description: 'Attempts at replicas, by outcome. The errors of a replica are error and not_connected.',
   },
   tokensPrompt: {
     name: 'gateway.tokens.prompt',
     instrument: 'counter',
     unit: '{token}',
-    description: 'Prompt tokens by the count of the engines: the sum of prompt_tokens.',
+    description: "Prompt tokens, by the engines' count: the sum of prompt_tokens.",
   },
   tokensCached: {
     name: 'gateway.tokens.cached',
     instrument: 'counter',
     unit: '{token}',
-    description:
-      'Prompt tokens from the prefix caches of the engines: the sum of cached_tokens, which are part of the prompt tokens.',
+    description: 'The sum of cached_tokens, a part of the prompt tokens.',
   },
   tokensCompletion: {
     name: 'gateway.tokens.completion',
     instrument: 'counter',
     unit: '{token}',
-    description: 'Generated tokens by the count of the engines: the sum of completion_tokens.',
+    description: "Generated tokens, by the engines' count: the sum of completion_tokens.",
   },
   tokensReasoning: {
     name: 'gateway.tokens.reasoning',
     instrument: 'counter',
     unit: '{token}',
-    description:
-      'Generated tokens of reasoning: the sum of reasoning_tokens, which are part of the completion tokens.',
+    description: 'The sum of reasoning_tokens, a part of the completion tokens.',
   },
   tenantTokensPrompt: {
     name: 'gateway.tenant.tokens.prompt',
     instrument: 'counter',
     unit: '{token}',
-    description: 'Prompt tokens by tenant: the sum of prompt_tokens.',
+    description: 'The sum of prompt_tokens, by tenant.',
   },
   tenantTokensCached: {
     name: 'gateway.tenant.tokens.cached',
     instrument: 'counter',
     unit: '{token}',
-    description: 'Prompt tokens from the prefix caches of the engines, by tenant: the sum of cached_tokens.',
+    description: 'The sum of cached_tokens, by tenant.',
   },
   tenantTokensCompletion: {
     name: 'gateway.tenant.tokens.completion',
     instrument: 'counter',
     unit: '{token}',
-    description: 'Generated tokens by tenant: the sum of completion_tokens.',
+    description: 'The sum of completion_tokens, by tenant.',
   },
   gpu: {
     name: 'gateway.gpu',
     instrument: 'counter',
     unit: 's',
     description: 'GPU time of requests, counted when they end: the sum of gpu_seconds.',
+  },
+  cost: {
+    name: 'gateway.cost',
+    instrument: 'counter',
+    unit: '{currency}',
+    description: 'Cost of requests, counted when they end: the sum of cost. Absent without a gpu_hour_price.',
   },
   replicaInflight: {
     name: 'gateway.replica.inflight',
@@ -146,121 +225,144 @@ export const METRICS = {
     instrument: 'updowncounter',
     unit: '{response}',
     description:
-      'Responses with background that the replica has answered and not finished, as far as this gateway knows.',
+      'Responses with background that the replica has answered but not finished, as far as the gateway knows.',
   },
   replicaStreams: {
     name: 'gateway.replica.streams',
     instrument: 'updowncounter',
     unit: '{stream}',
     description:
-      'Streams that run on the replica, before and after their first byte, as the workers see them once per second.',
+      'Streams running on the replica, before and after their first byte, counted once per second.',
   },
   replicaSilentStreams: {
     name: 'gateway.replica.silent_streams',
     instrument: 'updowncounter',
     unit: '{stream}',
-    description:
-      'Those of these streams that have been without a byte for longer than like streams of their model make likely, at least five seconds.',
+    description: 'Streams on the replica that are [silent](routing.md#silent-streams).',
   },
   replicaSilentStreamsOldest: {
     name: 'gateway.replica.silent_streams.oldest',
     instrument: 'gauge',
     unit: 's',
-    description:
-      'Time for which nothing has come on the stream that is silent for longest; 0 if none is silent.',
+    description: 'How long the longest silent stream has been silent; 0 if none is.',
   },
   replicaMaxInflight: {
     name: 'gateway.replica.max_inflight',
     instrument: 'updowncounter',
     unit: '{request}',
-    description: 'max_inflight of the replica in the configuration. Absent if it has no limit.',
+    description: 'max_inflight of the replica. Absent if it has no limit.',
   },
   replicaUp: {
     name: 'gateway.replica.up',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description:
-      "1 if the replica answered the last request or probe, 0 if it is unreachable or still loading its model. Absent while that is unknown: nothing was sent to it yet, or it is drained. Worry if it stays 0: clients' requests go to the other replicas, if there are any.",
+    description: '1 if the replica answered last, 0 if it is unreachable or loading. Absent while unknown.',
   },
   replicaDrained: {
     name: 'gateway.replica.drained',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description:
-      '1 while the replica is drained, otherwise 0. A drain of many hours may have been forgotten.',
+    description: '1 while the replica is drained, otherwise 0.',
   },
   replicaFailing: {
     name: 'gateway.replica.failing',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description: '1 while the replica is tried last because it fails (health), otherwise 0.',
+    description: '1 while health has the replica tried last, otherwise 0.',
   },
   replicaFailingBy: {
     name: 'gateway.replica.failing_by',
     instrument: 'updowncounter',
     unit: '{replica}',
     description:
-      '1 while this judge finds that the replica fails, otherwise 0. Only judges that health turns on have series.',
+      '1 while this judge finds the replica failing, otherwise 0. Only judges that health turns on have series.',
   },
   replicaHealthDecisions: {
     name: 'gateway.replica.health.decisions',
     instrument: 'counter',
     unit: '{decision}',
-    description:
-      'How often a judge of health has decided that the replica is failing, ok, on probation, or worse than its peers and kept.',
+    description: 'Decisions of health about the replica.',
   },
   replicaGpu: {
     name: 'gateway.replica.gpu',
     instrument: 'counter',
     unit: 's',
     description:
-      'GPU time in which the replica had requests of this gateway in flight: its busy time by its gpu_count. Absent without a gpu_count.',
+      'GPU time with requests of this gateway in flight: busy time × gpu_count. Absent without one.',
   },
   replicaGpuUnrecorded: {
     name: 'gateway.replica.gpu.unrecorded',
     instrument: 'counter',
     unit: 's',
+    description: 'The part of gateway.replica.gpu that is in no record.',
+  },
+  replicaGpuIdle: {
+    name: 'gateway.replica.gpu.idle',
+    instrument: 'counter',
+    unit: 's',
+    description: 'GPU time without a request of this gateway in flight.',
+  },
+  replicaGpuHourlyCost: {
+    name: 'gateway.replica.gpu.hourly_cost',
+    instrument: 'gauge',
+    unit: '{currency}',
+    description: "The replica's gpu_hour_price.",
+  },
+  replicaCost: {
+    name: 'gateway.replica.cost',
+    instrument: 'counter',
+    unit: '{currency}',
     description:
-      'The part of it that is in no record: of requests that leave none, such as those of pass and of GET /v1/models, and of requests whose worker died.',
+      "Cost of the replica's GPU time. Absent without a gpu_count and a price, as are the next two.",
+  },
+  replicaCostUnrecorded: {
+    name: 'gateway.replica.cost.unrecorded',
+    instrument: 'counter',
+    unit: '{currency}',
+    description: 'The part of gateway.replica.cost that is in no record.',
+  },
+  replicaCostIdle: {
+    name: 'gateway.replica.cost.idle',
+    instrument: 'counter',
+    unit: '{currency}',
+    description: 'Cost of GPU time without a request of this gateway in flight.',
   },
   modelReplicasKnown: {
     name: 'gateway.model.replicas.known',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description: 'Replicas that are known to serve the model, by configuration or by their /v1/models.',
+    description: 'Replicas known to serve the model, by configuration or by their /v1/models.',
   },
   modelReplicasAvailable: {
     name: 'gateway.model.replicas.available',
     instrument: 'updowncounter',
     unit: '{replica}',
-    description:
-      'Replicas that serve the model and are not drained, unreachable or loading. At 0, every request for the model fails; at 1, there is no spare replica.',
+    description: 'Replicas that serve the model and are not drained, unreachable or loading.',
   },
   discoveryUp: {
     name: 'gateway.discovery.up',
     instrument: 'updowncounter',
     unit: '{source}',
-    description:
-      '1 if Kubernetes or DNS answers for this entry of replicas, 0 if it fails: the replicas stay as they were, so new ones are missing. Absent before the first answer.',
+    description: '1 if Kubernetes or DNS answers for this entry of replicas, 0 if it fails.',
   },
   readinessGateUp: {
     name: 'gateway.readiness_gate.up',
     instrument: 'updowncounter',
     unit: '{source}',
     description:
-      '1 if the gateway can write the condition of pods for this entry of replicas, 0 if it cannot: pods that have answered do not get ready. Absent before the first write.',
+      '1 if the gateway can write the condition of pods for this entry of replicas, 0 if it cannot.',
   },
   readinessGateWaiting: {
     name: 'gateway.readiness_gate.waiting',
     instrument: 'updowncounter',
     unit: '{pod}',
-    description: 'Pods of this entry of replicas that are not ready, and that the gateway has not confirmed.',
+    description: 'Pods of this entry that are neither ready nor confirmed.',
   },
   readinessGateConfirmed: {
     name: 'gateway.readiness_gate.confirmed',
     instrument: 'counter',
     unit: '{pod}',
-    description: 'Pods of this entry of replicas that got their condition from this gateway.',
+    description: 'Pods of this entry whose condition this gateway has set.',
   },
   condition: {
     name: 'gateway.condition',
@@ -268,19 +370,30 @@ export const METRICS = {
     unit: '1',
     description: '1 for each condition that is on. One that is not on has no series.',
   },
+  shadowCopies: {
+    name: 'gateway.shadow.copies',
+    instrument: 'counter',
+    unit: '{copy}',
+    description: 'Copies of requests that have ended at a shadow.',
+  },
+  shadowSkipped: {
+    name: 'gateway.shadow.skipped',
+    instrument: 'counter',
+    unit: '{request}',
+    description: 'Requests that were due to be copied to a shadow, and were not.',
+  },
   verdict: {
     name: 'gateway.verdict',
     instrument: 'updowncounter',
     unit: '1',
     description:
-      '1 for the verdict of each comparison that goes on, 0 for the other two. A comparison goes on until nobody has asked for it for ten minutes; there are 64 at most.',
+      '1 for the verdict of each running comparison, 0 for the other two. A comparison runs until nobody has asked for it for ten minutes; at most 64 run.',
   },
   verdictRatio: {
     name: 'gateway.verdict.ratio',
     instrument: 'gauge',
     unit: '1',
-    description:
-      'How many times that of the baseline a time, or the length of a completion, of the candidate is, of like requests.',
+    description: 'A time or length of the candidate divided by that of the baseline, for similar requests.',
   },
   verdictRequests: {
     name: 'gateway.verdict.requests',
@@ -292,128 +405,117 @@ export const METRICS = {
     name: 'gateway.waiting',
     instrument: 'updowncounter',
     unit: '{request}',
-    description:
-      'Requests that wait because all replicas of their model have reached their max_inflight. If it stays above 0, the replicas are full.',
+    description: 'Requests that wait because all replicas of their model are at max_inflight.',
   },
   waitingLimit: {
     name: 'gateway.waiting.limit',
     instrument: 'updowncounter',
     unit: '{request}',
-    description:
-      'limits.queue of the configuration. When so many requests wait, further ones get 503 overloaded.',
+    description: 'limits.queue.',
   },
   connectionsOpen: {
     name: 'gateway.connections.open',
     instrument: 'updowncounter',
     unit: '{connection}',
-    description: 'Open connections of clients, those without a request included.',
+    description: 'Open connections of clients, including those without a request.',
   },
   connectionsLimit: {
     name: 'gateway.connections.limit',
     instrument: 'updowncounter',
     unit: '{connection}',
-    description:
-      'limits.connections of the configuration. When so many are open, new connections are closed at once.',
+    description: 'limits.connections.',
   },
   bufferedUsage: {
     name: 'gateway.buffered.usage',
     instrument: 'updowncounter',
     unit: 'By',
-    description: 'Bytes of request bodies that the gateway holds in memory.',
+    description: 'Bytes of request bodies in memory.',
   },
   bufferedLimit: {
     name: 'gateway.buffered.limit',
     instrument: 'updowncounter',
     unit: 'By',
-    description:
-      'limits.buffered of the configuration. When so many bytes are held, further requests get 503 overloaded.',
+    description: 'limits.buffered.',
   },
   buildInfo: {
     name: 'gateway.build.info',
     instrument: 'updowncounter',
     unit: '{gateway}',
-    description:
-      'Always 1. The attributes say which version of the gateway runs, and on which version of Node.',
+    description: 'Always 1. The attributes are the versions of the gateway and of Node.',
   },
   processUptime: {
     name: 'process.uptime',
     instrument: 'gauge',
     unit: 's',
-    description:
-      'Time since the process of the gateway started. A value that keeps falling back means that it crashes.',
+    description: 'Time since the process started.',
   },
   processCpuTime: {
     name: 'process.cpu.time',
     instrument: 'counter',
     unit: 's',
-    description:
-      'CPU time that all threads of the process have used. One thread uses at most one second per second.',
+    description: 'CPU time of all threads of the process. One thread uses at most one second per second.',
   },
   processMemoryUsage: {
     name: 'process.memory.usage',
     instrument: 'updowncounter',
     unit: 'By',
-    description: 'Physical memory of the process. Worry if it grows towards the limit of the container.',
+    description: "Physical memory of the process. Worry if it approaches the container's limit.",
   },
   nodejsEventloopTime: {
     name: 'nodejs.eventloop.time',
     instrument: 'counter',
     unit: 's',
     description:
-      'Time that the event loop of each thread was active or idle. The thread main serves clients only if there is one worker. Worry above 0.9 seconds active per second: add workers (gateway.workers) or gateways.',
+      "Time that each thread's event loop was active or idle. Above 0.9 active, add workers or gateways.",
   },
   nodejsEventloopDelayP50: {
     name: 'nodejs.eventloop.delay.p50',
     instrument: 'gauge',
     unit: 's',
-    description:
-      "Delay of the thread's event loop, median of the last half minute or of the one before, whichever is greater.",
+    description: "Delay of the thread's event loop: the median of the last half minute or the one before.",
   },
   nodejsEventloopDelayP99: {
     name: 'nodejs.eventloop.delay.p99',
     instrument: 'gauge',
     unit: 's',
     description:
-      "Delay of the thread's event loop, 99th percentile of the last half minute or of the one before, whichever is greater. Every byte that the thread relays can be so late: worry above 0.1.",
+      'The same, 99th percentile. Every byte that the thread relays can be this late: worry above 0.1.',
   },
   nodejsEventloopDelayMax: {
     name: 'nodejs.eventloop.delay.max',
     instrument: 'gauge',
     unit: 's',
-    description: "Delay of the thread's event loop, longest of the last half minute and of the one before.",
+    description: 'The same, the longest.',
   },
   workerEnded: {
     name: 'gateway.worker.ended',
     instrument: 'counter',
     unit: '{worker}',
-    description:
-      'Workers that crashed or hung and were replaced (gateway.workers). Each end costs the requests of that worker.',
+    description: 'Workers that died or hung and were replaced.',
   },
   workerHung: {
     name: 'gateway.worker.hung',
     instrument: 'counter',
     unit: '{worker}',
-    description: 'Workers that hung and were terminated and replaced. They are part of those that ended.',
+    description: 'Workers that hung, a part of those that ended.',
   },
   adminWrongTokens: {
     name: 'gateway.admin.wrong_tokens',
     instrument: 'counter',
     unit: '{call}',
-    description:
-      'Calls of the admin API that were refused for their token: it was wrong, or too many wrong ones had come from the same address. Worry if it grows: a client has an old token, or somebody guesses.',
+    description: 'Calls of the admin API that were refused for their token.',
   },
   otelSdkProcessorSpanQueueSize: {
     name: 'otel.sdk.processor.span.queue.size',
     instrument: 'updowncounter',
     unit: '{span}',
-    description:
-      'Records that wait for the collector, including the batch that is being exported. If it grows, the collector is down or too slow.',
+    description: 'Records that wait for the collector. If it grows, the collector is down or too slow.',
   },
   otelSdkProcessorSpanQueueCapacity: {
     name: 'otel.sdk.processor.span.queue.capacity',
     instrument: 'updowncounter',
     unit: '{span}',
-    description: 'export.queue_size of the configuration. Records are dropped when the queue reaches it.',
+    description: 'export.queue_size. Beyond it, records are dropped.',
   },
   otelSdkProcessorSpanProcessed: {
     name: 'otel.sdk.processor.span.processed',
@@ -444,41 +546,36 @@ export const METRICS = {
     name: 'gateway.export.restored',
     instrument: 'counter',
     unit: '{record}',
-    description:
-      'Records of an earlier run that were read back into the queue: restored of GET /admin/stats.',
+    description: 'restored of GET /admin/stats.',
   },
   exportExported: {
     name: 'gateway.export.exported',
     instrument: 'counter',
     unit: '{record}',
-    description: 'Records that the collector, or the file, has accepted: exported of GET /admin/stats.',
+    description: 'exported of GET /admin/stats.',
   },
   exportDropped: {
     name: 'gateway.export.dropped',
     instrument: 'counter',
     unit: '{record}',
-    description:
-      'Records that are missing because the queue was full: dropped of GET /admin/stats. Worry if it grows.',
+    description: 'dropped of GET /admin/stats.',
   },
   exportRejected: {
     name: 'gateway.export.rejected',
     instrument: 'counter',
     unit: '{record}',
-    description:
-      'Records that are missing because the collector refused them for good: rejected of GET /admin/stats. Worry if it grows.',
+    description: 'rejected of GET /admin/stats.',
   },
   exportLost: {
     name: 'gateway.export.lost',
     instrument: 'counter',
     unit: '{record}',
-    description:
-      'Records that are missing because a worker died with them: lost of GET /admin/stats. Worry if it grows.',
+    description: 'lost of GET /admin/stats.',
   },
   exportFailedCalls: {
     name: 'gateway.export.failed_calls',
     instrument: 'counter',
     unit: '{call}',
-    description:
-      'Export calls that failed, retries included: failed_calls of GET /admin/stats. If it keeps growing, the collector is down.',
+    description: 'failed_calls of GET /admin/stats.',
   },
 } as const;

@@ -1,24 +1,29 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { toErrorType, toLastAttemptOutcome } from '#otel/outcome';
+import { toErrorType, toFailureType, toLastAttemptOutcome } from '#otel/outcome';
+import type { GenAiNames } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
+import { ClientMetrics, isOperation } from './client-series.ts';
 import { type Interval, SERIES_PER_PIECE } from './metric-data.ts';
 import {
   addFailedAttempts,
   addTo,
   bindAll,
+  type CommonLabels,
   createMetrics,
   type RequestLabels,
   type RequestSeries,
 } from './record-series.ts';
 
 /** The bounds of the series, and what all requests have in common. */
-export interface RecordMetricsSettings {
+export interface RecordMetricsSettings extends CommonLabels {
   /** How many tenants, and how many models that `isKnownModel` does not know, get their own series. */
   readonly maxNames: number;
-  /** The scheme of the clients' URLs. */
-  readonly urlScheme: 'http' | 'https';
   /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
+  /** The `url` of a replica that is in use. Called for every record. */
+  readonly replicaUrl: (name: string) => string | undefined;
+  /** Which names of GenAI's conventions the metrics of the client's side have. */
+  readonly genAi: GenAiNames;
 }
 
 /** How many combinations of labels are cached with their series. */
@@ -34,20 +39,26 @@ const OTHER = '_OTHER';
 export class RecordMetrics {
   readonly #settings: RecordMetricsSettings;
   readonly #models: BoundedNames;
+  readonly #responseModels: BoundedNames;
   readonly #tenants: BoundedNames;
   readonly #metrics = createMetrics();
+  readonly #clientMetrics: ClientMetrics;
   readonly #seriesByLabels = new Map<string, RequestSeries>();
 
   constructor(settings: RecordMetricsSettings) {
     this.#settings = settings;
     this.#models = new BoundedNames(settings.maxNames, settings.isKnownModel);
+    this.#responseModels = new BoundedNames(settings.maxNames, settings.isKnownModel);
     this.#tenants = new BoundedNames(settings.maxNames);
+    this.#clientMetrics = new ClientMetrics(settings.genAi);
   }
 
   /** Counts one record. Called for every request: it is cheap and never throws. */
   record(record: Readonly<RequestRecord>): void {
     const hasSucceeded = record.status >= 200 && record.status <= 299;
     const errorType = toErrorType(record);
+    const model = this.#models.toLabel(record.model, hasSucceeded);
+    const trace = { traceId: record.trace_id, recordedEpochMs: Date.now() };
     const series = this.#seriesOf({
       endpoint: record.endpoint,
       status: record.status,
@@ -56,15 +67,26 @@ export class RecordMetrics {
       attempt: toLastAttemptOutcome(record),
       replica: record.replica,
       tenant: this.#tenants.toLabel(record.tenant, hasSucceeded),
-      model: this.#models.toLabel(record.model, hasSucceeded),
+      model,
     });
-    addTo(series, record);
+    addTo(series, record, trace);
     addFailedAttempts(this.#metrics, record);
+    if (isOperation(record)) {
+      const labels = {
+        endpoint: record.endpoint,
+        model,
+        responseModel: this.#responseModels.toLabel(record.response_model, hasSucceeded),
+        replicaUrl: record.replica === undefined ? undefined : this.#settings.replicaUrl(record.replica),
+        errorType: toFailureType(record),
+      };
+      this.#clientMetrics.record(labels, record, trace);
+    }
   }
 
   /** Every metric that has a value, read when the caller asks for it. A metric with many series comes in several pieces. */
   *collect(interval: Interval): Generator<MetricData> {
     for (const metric of Object.values(this.#metrics)) yield* metric.collect(interval, SERIES_PER_PIECE);
+    yield* this.#clientMetrics.collect(interval);
   }
 
   #seriesOf(labels: RequestLabels): RequestSeries {
@@ -75,7 +97,7 @@ export class RecordMetrics {
     if (known !== undefined) return known;
     // This empties only the cache. The series stay.
     if (this.#seriesByLabels.size >= MAX_CACHED_SERIES) this.#seriesByLabels.clear();
-    const series = bindAll(this.#metrics, labels, this.#settings.urlScheme);
+    const series = bindAll(this.#metrics, labels, this.#settings);
     this.#seriesByLabels.set(key, series);
     return series;
   }

@@ -9,6 +9,7 @@ import {
   SEMCONV,
 } from '#otel/record/registry';
 import { type BoundMetric, createCounter, createHistogram } from './metric.ts';
+import type { RequestTrace } from './metric-data.ts';
 import { METRICS } from './metric-names.ts';
 
 /** The source of the attributes of a request's series. */
@@ -24,6 +25,14 @@ export interface RequestLabels {
   readonly replica: string | undefined;
   readonly tenant: string | undefined;
   readonly model: string | undefined;
+}
+
+/** What all requests have in common. */
+export interface CommonLabels {
+  /** The scheme of the clients' URLs. */
+  readonly urlScheme: 'http' | 'https';
+  /** Of all costs: a code of ISO 4217. */
+  readonly currency: string;
 }
 
 /** 1,024 replicas with all outcomes: not clients bound them, but the configuration. */
@@ -51,6 +60,7 @@ export function createMetrics() {
     tenantCachedTokens: createCounter(METRICS.tenantTokensCached),
     tenantCompletionTokens: createCounter(METRICS.tenantTokensCompletion),
     gpuSeconds: createCounter(METRICS.gpu),
+    cost: createCounter(METRICS.cost),
   };
 }
 
@@ -60,7 +70,7 @@ type RecordSums = ReturnType<typeof createMetrics>;
 export type RequestSeries = ReturnType<typeof bindAll>;
 
 /** The series of all requests with these labels. */
-export function bindAll(metrics: RecordSums, labels: RequestLabels, urlScheme: 'http' | 'https') {
+export function bindAll(metrics: RecordSums, labels: RequestLabels, { urlScheme, currency }: CommonLabels) {
   const { endpoint, status, errorType, failure, attempt, replica, tenant, model } = labels;
   const served = withoutUnknown({
     [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
@@ -118,6 +128,7 @@ export function bindAll(metrics: RecordSums, labels: RequestLabels, urlScheme: '
     tenantCachedTokens: metrics.tenantCachedTokens.bind(tenantUsage),
     tenantCompletionTokens: metrics.tenantCompletionTokens.bind(tenantUsage),
     gpuSeconds: metrics.gpuSeconds.bind(tenantUsage),
+    cost: metrics.cost.bind({ ...tenantUsage, [RECORD_FIELDS.currency.name]: currency }),
   };
 }
 
@@ -134,9 +145,8 @@ export function addFailedAttempts(metrics: RecordSums, { failed_attempts }: Read
 }
 
 /** Adds a record to the series of its labels. Its failed attempts are not among them. */
-export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): void {
+export function addTo(series: RequestSeries, record: Readonly<RequestRecord>, trace: RequestTrace): void {
   const { ttft_ms, prompt_tokens, cached_tokens, completion_tokens } = record;
-  const trace = { traceId: record.trace_id, recordedEpochMs: Date.now() };
   const durationSeconds = toSeconds(record.e2e_ms);
   series.requests.record(1);
   series.httpDuration.record(durationSeconds, trace);
@@ -154,6 +164,7 @@ export function addTo(series: RequestSeries, record: Readonly<RequestRecord>): v
   series.tenantCachedTokens.record(cached_tokens);
   series.tenantCompletionTokens.record(completion_tokens);
   series.gpuSeconds.record(record.gpu_seconds);
+  series.cost.record(record.cost);
   // The conventions define these for successful responses only.
   if (!series.hasSucceeded || ttft_ms === undefined) return;
   const ttftSeconds = toSeconds(ttft_ms);

@@ -34,10 +34,19 @@ export interface HealthDecisionCount {
   readonly count: number;
 }
 
-/** The GPU time of a replica in milliseconds: while it was busy, and the part of it that is in no record. */
+/** The GPU time of a replica, and its cost. */
 export interface ReplicaGpuTime {
-  readonly busyMs: number;
-  readonly unrecordedMs: number;
+  /** In milliseconds. */
+  readonly ms: GpuSums;
+  /** Null: it has no price. */
+  readonly cost: (GpuSums & { readonly hourPrice: number; readonly currency: string }) | null;
+}
+
+/** While the replica was busy, the part of that which is in no record, and while it was not busy. */
+interface GpuSums {
+  readonly busy: number;
+  readonly unrecorded: number;
+  readonly idle: number;
 }
 
 /** How many replicas serve a model. */
@@ -83,6 +92,12 @@ export function toReplicaMetrics(
       named(replica, { [ADMIN_ACTION.judge]: judge, [ADMIN_ACTION.verdict]: verdict }, count),
     ),
   );
+  const toCosts = (toValue: (cost: NonNullable<ReplicaGpuTime['cost']>) => number) =>
+    replicas.flatMap((replica): readonly Series<number>[] => {
+      const cost = replica.gpuTime?.cost ?? null;
+      if (cost === null) return [];
+      return [named(replica, { [RECORD_FIELDS.currency.name]: cost.currency }, toValue(cost))];
+    });
   return [
     toData(METRICS.replicaInflight, ({ inflight }) => inflight),
     toData(METRICS.replicaBackground, ({ background }) => background),
@@ -95,8 +110,29 @@ export function toReplicaMetrics(
     toData(METRICS.replicaFailing, ({ failing }) => failing),
     toSumData(METRICS.replicaFailingBy, failingBy, interval),
     toSumData(METRICS.replicaHealthDecisions, decisions, interval),
-    toData(METRICS.replicaGpu, ({ gpuTime }) => gpuTime && gpuTime.busyMs / 1000),
-    toData(METRICS.replicaGpuUnrecorded, ({ gpuTime }) => gpuTime && gpuTime.unrecordedMs / 1000),
+    toData(METRICS.replicaGpu, ({ gpuTime }) => gpuTime && gpuTime.ms.busy / 1000),
+    toData(METRICS.replicaGpuUnrecorded, ({ gpuTime }) => gpuTime && gpuTime.ms.unrecorded / 1000),
+    toData(METRICS.replicaGpuIdle, ({ gpuTime }) => gpuTime && gpuTime.ms.idle / 1000),
+    toGaugeData(
+      METRICS.replicaGpuHourlyCost,
+      toCosts((cost) => cost.hourPrice),
+      interval,
+    ),
+    toSumData(
+      METRICS.replicaCost,
+      toCosts((cost) => cost.busy),
+      interval,
+    ),
+    toSumData(
+      METRICS.replicaCostUnrecorded,
+      toCosts((cost) => cost.unrecorded),
+      interval,
+    ),
+    toSumData(
+      METRICS.replicaCostIdle,
+      toCosts((cost) => cost.idle),
+      interval,
+    ),
   ].filter(({ dataPoints }) => dataPoints.length > 0);
 }
 

@@ -3,6 +3,7 @@ import type { Resource } from '@opentelemetry/resources';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { systemClock, type TelemetryLog } from '#otel/base';
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
+import { readGenAiNames } from '#otel/record';
 import { type RequestRecord, SCOPE } from '#otel/record/registry';
 import { type ConditionState, toConditionMetrics } from './condition-metrics.ts';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
@@ -18,6 +19,7 @@ import {
 import { type MetricsPush, startMetricsPush } from './push/metrics-push.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
+import { type ShadowState, toShadowMetrics } from './shadow-metrics.ts';
 import { type SourceState, toSourceMetrics } from './source-metrics.ts';
 import { type ComparisonState, toVerdictMetrics } from './verdict-metrics.ts';
 
@@ -26,7 +28,8 @@ const INTERVAL_VARIABLE = 'OTEL_METRIC_EXPORT_INTERVAL';
 const DEFAULT_INTERVAL_MS = 60_000;
 
 /** The settings of metrics, which are fixed before the first request. */
-export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownModel'> {
+export interface MetricsSettings
+  extends Omit<RecordMetricsSettings, 'isKnownModel' | 'replicaUrl' | 'genAi'> {
   /**
    * Undefined: metrics are not pushed. What is set takes precedence over the OTEL_EXPORTER_OTLP_* variables,
    * `intervalMs` over OTEL_METRIC_EXPORT_INTERVAL.
@@ -38,6 +41,8 @@ export interface MetricsSettings extends Omit<RecordMetricsSettings, 'isKnownMod
 export interface MetricsCollaborators {
   /** Whether some replica is known to serve this model. Called for every record. */
   readonly isKnownModel: (model: string) => boolean;
+  /** The `url` of a replica that is in use. Called for every record. */
+  readonly replicaUrl: (name: string) => string | undefined;
   readonly replicas: () => readonly ReplicaState[];
   readonly models: () => readonly ModelState[];
   readonly sources: () => readonly SourceState[];
@@ -45,6 +50,8 @@ export interface MetricsCollaborators {
   readonly conditions: () => readonly ConditionState[];
   /** The comparisons of replicas that go on. */
   readonly comparisons: () => readonly ComparisonState[];
+  /** The replicas that are or were shadows. */
+  readonly shadows: () => readonly ShadowState[];
   readonly gateway: () => GatewayState;
   /** The workers that have threads of their own. */
   readonly workers: () => ProcessState['workers'];
@@ -77,8 +84,8 @@ export async function startMetrics(
   settings: MetricsSettings,
   collaborators: MetricsCollaborators,
 ): Promise<Metrics> {
-  const { isKnownModel, eventLoopDelays, exportState, collector, resource } = collaborators;
-  const records = new RecordMetrics({ ...settings, isKnownModel });
+  const { isKnownModel, replicaUrl, eventLoopDelays, exportState, collector, resource } = collaborators;
+  const records = new RecordMetrics({ ...settings, isKnownModel, replicaUrl, genAi: readGenAiNames() });
   const exporting = new ExportMetrics(collector);
   const startTime = hrTime();
 
@@ -91,6 +98,7 @@ export async function startMetrics(
     yield* toSourceMetrics(collaborators.sources(), interval);
     yield* toConditionMetrics(collaborators.conditions(), interval);
     yield* toPieces(toVerdictMetrics(collaborators.comparisons(), interval));
+    yield* toPieces(toShadowMetrics(collaborators.shadows(), interval));
     yield* toGatewayMetrics(collaborators.gateway(), interval);
     yield* exporting.collect(exportState(), interval);
     const { version, workers } = collaborators;

@@ -2,35 +2,58 @@ import type { Attributes } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { toErrorType } from '#otel/outcome';
 import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
+import { toDialectValues } from './dialect-values.ts';
 import { toDecodeSeconds, toPrefillSeconds, toQueueSeconds } from './engine-latency.ts';
 import { readFailedAttempts } from './failed-attempts.ts';
-import { type DerivedValues, DOUBLE_NAMES, toAttributes, toFields } from './record-attributes.ts';
+import type { GenAiNames } from './gen-ai-names.ts';
+import {
+  type DerivedValues,
+  type Dialects,
+  DOUBLE_NAMES,
+  setDialectAttributes,
+  toAttributes,
+  toFields,
+} from './record-attributes.ts';
+import type { RequestNotes } from './request-notes.ts';
 
 /** The scheme and address by which the client reached the gateway. */
 export interface HttpFacts {
+  /** What the request says of itself, and is no field of its record; undefined: nothing. */
+  readonly notes?: RequestNotes | undefined;
   readonly scheme: 'http' | 'https';
   readonly serverAddress?: string | undefined;
   readonly serverPort?: number | undefined;
 }
 
-/** Which names of GenAI's conventions: the pinned version that backends read, or the newest text. */
-export type GenAiNames = 'pinned' | 'latest';
-
 /**
  * The attributes of a request's span. `genAi`: the names of what the conventions say of GenAI; null: another span of the
- * request has it. Only one has it, because backends add up its usage.
+ * request has it. Only one has it, because backends add up its usage. `dialects`: those that it has, too; null: none.
  */
 export function toRequestAttributes(
   record: Readonly<RequestRecord>,
   http: HttpFacts,
   genAi: GenAiNames | null = 'pinned',
+  dialects: Dialects | null = null,
 ): Attributes {
-  return toAttributes(record, derive(record, http), { request: true, genAi });
+  const attributes = toAttributes(record, derive(record, http), { request: true, genAi });
+  if (dialects !== null && genAi !== null) {
+    setDialectAttributes(attributes, record, toDialectValues(record, http.notes), dialects);
+  }
+  return attributes;
 }
 
 /** The attributes of a record on the span of its operation. */
-export function toOperationAttributes(record: Readonly<RequestRecord>, genAi: GenAiNames): Attributes {
-  return toAttributes(record, derive(record, { scheme: 'http' }), { request: false, genAi });
+export function toOperationAttributes(
+  record: Readonly<RequestRecord>,
+  http: HttpFacts,
+  genAi: GenAiNames,
+  dialects: Dialects | null = null,
+): Attributes {
+  const attributes = toAttributes(record, derive(record, http), { request: false, genAi });
+  if (dialects !== null) {
+    setDialectAttributes(attributes, record, toDialectValues(record, http.notes), dialects);
+  }
+  return attributes;
 }
 
 /** What of a span tells its record. */
@@ -56,6 +79,7 @@ function isRecord(fields: Partial<RequestRecord>): fields is RequestRecord {
 /** What the conventions say of a request, and is no field of its record. */
 function derive(record: Readonly<RequestRecord>, http: HttpFacts): DerivedValues {
   const { endpoint, timings, ttft_ms } = record;
+  const { parameters, names } = http.notes ?? NO_NOTES;
   return {
     httpRequestMethod: 'POST',
     urlScheme: http.scheme,
@@ -65,12 +89,27 @@ function derive(record: Readonly<RequestRecord>, http: HttpFacts): DerivedValues
     genAiProviderName: providerOf(endpoint),
     genAiOperationName: OPERATIONS.get(endpoint),
     genAiRequestStream: record.stream || undefined,
+    genAiRequestTemperature: parameters?.temperature,
+    genAiRequestTopP: parameters?.topP,
+    genAiRequestTopK: parameters?.topK,
+    genAiRequestFrequencyPenalty: parameters?.frequencyPenalty,
+    genAiRequestPresencePenalty: parameters?.presencePenalty,
+    genAiRequestSeed: parameters?.seed,
+    genAiRequestChoiceCount: parameters?.choiceCount,
+    genAiOutputType: parameters?.outputType,
+    userId: names?.user,
+    sessionId: names?.session,
+    genAiAgentName: names?.agent,
+    genAiPromptName: names?.prompt,
+    genAiPromptVersion: names?.promptVersion,
     genAiLatencyTimeInQueue: timings && toQueueSeconds(timings),
     genAiLatencyTimeInModelPrefill: timings && toPrefillSeconds(timings),
     genAiLatencyTimeInModelDecode: timings && toDecodeSeconds(timings),
     genAiResponseTimeToFirstChunk: ttft_ms === undefined ? undefined : ttft_ms / 1000,
   };
 }
+
+const NO_NOTES: RequestNotes = {};
 
 const DOUBLE_PREFIXES = Object.values(RECORD_FIELDS).flatMap(({ name, type }) =>
   type === 'doubles' ? name : [],

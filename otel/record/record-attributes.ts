@@ -20,9 +20,22 @@ export interface DerivedValues {
   readonly genAiProviderName: string | undefined;
   readonly genAiOperationName: string | undefined;
   readonly serverPort: number | undefined;
+  readonly genAiRequestTemperature: number | undefined;
+  readonly genAiRequestTopP: number | undefined;
+  readonly genAiRequestTopK: number | undefined;
+  readonly genAiRequestFrequencyPenalty: number | undefined;
+  readonly genAiRequestPresencePenalty: number | undefined;
+  readonly genAiRequestSeed: number | undefined;
+  readonly genAiRequestChoiceCount: number | undefined;
   readonly genAiRequestStream: boolean | undefined;
   readonly serverAddress: string | undefined;
   readonly errorType: string | undefined;
+  readonly genAiOutputType: string | undefined;
+  readonly userId: string | undefined;
+  readonly sessionId: string | undefined;
+  readonly genAiAgentName: string | undefined;
+  readonly genAiPromptName: string | undefined;
+  readonly genAiPromptVersion: string | undefined;
   readonly genAiLatencyTimeInQueue: number | undefined;
   readonly genAiLatencyTimeInModelPrefill: number | undefined;
   readonly genAiLatencyTimeInModelDecode: number | undefined;
@@ -71,11 +84,23 @@ export function toAttributes(
   if (request) {
     if (isInt(record.max_tokens)) attributes['gateway.max_tokens'] = record.max_tokens;
     if (isInt(record.attempts)) attributes['gateway.attempts'] = record.attempts;
+    if (isInt(record.route_candidates)) attributes['gateway.route.candidates'] = record.route_candidates;
     if (isBool(record.truncated)) attributes['gateway.truncated'] = record.truncated;
     if (isInt(derived.serverPort)) attributes['server.port'] = derived.serverPort;
   }
   if (genAi !== null) {
     if (isInt(record.max_tokens)) attributes['gen_ai.request.max_tokens'] = record.max_tokens;
+    if (isDouble(derived.genAiRequestTemperature))
+      attributes['gen_ai.request.temperature'] = derived.genAiRequestTemperature;
+    if (isDouble(derived.genAiRequestTopP)) attributes['gen_ai.request.top_p'] = derived.genAiRequestTopP;
+    if (isDouble(derived.genAiRequestTopK)) attributes['gen_ai.request.top_k'] = derived.genAiRequestTopK;
+    if (isDouble(derived.genAiRequestFrequencyPenalty))
+      attributes['gen_ai.request.frequency_penalty'] = derived.genAiRequestFrequencyPenalty;
+    if (isDouble(derived.genAiRequestPresencePenalty))
+      attributes['gen_ai.request.presence_penalty'] = derived.genAiRequestPresencePenalty;
+    if (isInt(derived.genAiRequestSeed)) attributes['gen_ai.request.seed'] = derived.genAiRequestSeed;
+    if (isInt(derived.genAiRequestChoiceCount))
+      attributes['gen_ai.request.choice.count'] = derived.genAiRequestChoiceCount;
     if (isBool(derived.genAiRequestStream)) attributes['gen_ai.request.stream'] = derived.genAiRequestStream;
   }
   if (request) {
@@ -84,6 +109,8 @@ export function toAttributes(
     if (isText(record.tenant)) attributes['gateway.tenant'] = toText(record.tenant);
     if (isText(record.feature)) attributes['gateway.feature'] = toText(record.feature);
     if (isText(record.error_type)) attributes['gateway.error_type'] = toText(record.error_type);
+    if (isText(record.usage_source)) attributes['gateway.usage_source'] = toText(record.usage_source);
+    if (isText(record.currency)) attributes['gateway.currency'] = toText(record.currency);
     if (isText(record.background_end)) attributes['gateway.background_end'] = toText(record.background_end);
     if (isText(record.model_requested))
       attributes['gateway.model_requested'] = toText(record.model_requested);
@@ -92,6 +119,9 @@ export function toAttributes(
       attributes['gateway.conversation_id'] = toText(record.conversation_id);
     if (isText(record.reasoning_level))
       attributes['gateway.reasoning_level'] = toText(record.reasoning_level);
+    if (isText(record.route_reason)) attributes['gateway.route.reason'] = toText(record.route_reason);
+    if (isText(record.route_prefix_miss))
+      attributes['gateway.route.prefix_miss'] = toText(record.route_prefix_miss);
     if (isText(record.client)) attributes['gateway.client'] = toText(record.client);
     if (isText(record.client_subject)) attributes['gateway.client_subject'] = toText(record.client_subject);
     if (isText(record.instance)) attributes['gateway.instance'] = toText(record.instance);
@@ -100,8 +130,15 @@ export function toAttributes(
   }
   if (genAi !== null) {
     if (isText(record.model)) attributes['gen_ai.request.model'] = toText(record.model);
+    if (isText(derived.genAiOutputType)) attributes['gen_ai.output.type'] = toText(derived.genAiOutputType);
+    if (isText(derived.userId)) attributes['user.id'] = toText(derived.userId);
+    if (isText(derived.sessionId)) attributes['session.id'] = toText(derived.sessionId);
+    if (isText(derived.genAiAgentName)) attributes['gen_ai.agent.name'] = toText(derived.genAiAgentName);
+    if (isText(derived.genAiPromptName)) attributes['gen_ai.prompt.name'] = toText(derived.genAiPromptName);
     if (isText(record.response_model)) attributes['gen_ai.response.model'] = toText(record.response_model);
     if (isText(record.conversation_id)) attributes['gen_ai.conversation.id'] = toText(record.conversation_id);
+    if (genAi === 'latest' && isText(derived.genAiPromptVersion))
+      attributes['gen_ai.prompt.version'] = toText(derived.genAiPromptVersion);
     if (genAi === 'latest' && isText(record.reasoning_level))
       attributes['gen_ai.request.reasoning.level'] = toText(record.reasoning_level);
   }
@@ -122,7 +159,10 @@ export function toAttributes(
       attributes['gateway.completion_audio_tokens'] = record.completion_audio_tokens;
     if (isDouble(record.tokens_per_second))
       attributes['gateway.tokens_per_second'] = record.tokens_per_second;
+    if (isDouble(record.silence_ms)) attributes['gateway.silence_ms'] = record.silence_ms;
+    if (isDouble(record.silence_after_ms)) attributes['gateway.silence_after_ms'] = record.silence_after_ms;
     if (isDouble(record.gpu_seconds)) attributes['gateway.gpu_seconds'] = record.gpu_seconds;
+    if (isDouble(record.cost)) attributes['gateway.cost'] = record.cost;
     if (isDouble(record.background_ms)) attributes['gateway.background_ms'] = record.background_ms;
     if (isInt(record.cache_creation_tokens))
       attributes['gateway.cache_creation_tokens'] = record.cache_creation_tokens;
@@ -132,6 +172,10 @@ export function toAttributes(
     if (isText(record.previous_response_id))
       attributes['gateway.previous_response_id'] = toText(record.previous_response_id);
     if (isDouble(record.queue_ms)) attributes['gateway.queue_ms'] = record.queue_ms;
+    if (isInt(record.route_prefix_blocks))
+      attributes['gateway.route.prefix_blocks'] = record.route_prefix_blocks;
+    if (isDouble(record.route_prefix_share))
+      attributes['gateway.route.prefix_share'] = record.route_prefix_share;
     if (isText(record.client_request_id))
       attributes['gateway.client_request_id'] = toText(record.client_request_id);
     if (isInt(record.seq)) attributes['gateway.seq'] = record.seq;
@@ -144,14 +188,19 @@ export function toAttributes(
     if (genAi === 'pinned' && isInt(record.cache_creation_tokens))
       attributes['gen_ai.usage.cache_creation.input_tokens'] = record.cache_creation_tokens;
     if (isText(record.response_id)) attributes['gen_ai.response.id'] = toText(record.response_id);
+    if (isDouble(record.cost)) attributes['gen_ai.usage.cost'] = record.cost;
     if (isDouble(derived.genAiLatencyTimeInQueue))
       attributes['gen_ai.latency.time_in_queue'] = derived.genAiLatencyTimeInQueue;
     if (isDouble(derived.genAiLatencyTimeInModelPrefill))
       attributes['gen_ai.latency.time_in_model_prefill'] = derived.genAiLatencyTimeInModelPrefill;
     if (isDouble(derived.genAiLatencyTimeInModelDecode))
       attributes['gen_ai.latency.time_in_model_decode'] = derived.genAiLatencyTimeInModelDecode;
-    if (genAi === 'latest' && isInt(record.cache_creation_tokens))
-      attributes['gen_ai.usage.cache_write.input_tokens'] = record.cache_creation_tokens;
+    if (genAi === 'latest' && isInt(record.prompt_audio_tokens))
+      attributes['gen_ai.usage.audio.input_tokens'] = record.prompt_audio_tokens;
+    if (genAi === 'latest' && isInt(record.prompt_image_tokens))
+      attributes['gen_ai.usage.image.input_tokens'] = record.prompt_image_tokens;
+    if (genAi === 'latest' && isInt(record.completion_audio_tokens))
+      attributes['gen_ai.usage.audio.output_tokens'] = record.completion_audio_tokens;
     if (genAi === 'latest' && isInt(record.reasoning_tokens))
       attributes['gen_ai.usage.reasoning.output_tokens'] = record.reasoning_tokens;
     if (genAi === 'latest' && isDouble(derived.genAiResponseTimeToFirstChunk))
@@ -162,6 +211,7 @@ export function toAttributes(
   if (request) {
     if (isTexts(record.prefix_hashes)) attributes['gateway.prefix_hashes'] = toTexts(record.prefix_hashes);
     if (isTexts(record.finish_reasons)) attributes['gateway.finish_reasons'] = toTexts(record.finish_reasons);
+    setDoubles(attributes, 'gateway.route.ruled_out.', record.route_ruled_out);
     setDoubles(attributes, 'gateway.timings.', record.timings);
   }
   if (genAi !== null) {
@@ -169,6 +219,76 @@ export function toAttributes(
       attributes['gen_ai.response.finish_reasons'] = toTexts(record.finish_reasons);
   }
   return attributes;
+}
+
+/** The values of dialects that are no field of the record, but follow from it or from its request. */
+export interface DialectValues {
+  readonly langfuseObservationCompletionStartTime: string | undefined;
+  readonly langfuseObservationUsageDetails: string | undefined;
+  readonly langfuseObservationPromptName: string | undefined;
+  readonly langfuseObservationPromptVersion: string | undefined;
+  readonly openinferenceSpanKind: string | undefined;
+  readonly llmInvocationParameters: string | undefined;
+  readonly llmTokenCountTotal: number | undefined;
+  readonly llmFinishReason: string | undefined;
+  readonly spanType: string | undefined;
+}
+
+/** Which dialects of backends the span with what the conventions say of GenAI has. */
+export interface Dialects {
+  readonly langfuse: boolean;
+  readonly openinference: boolean;
+  readonly signoz: boolean;
+  readonly datadog: boolean;
+}
+
+/** Adds what backends read and no convention names. */
+export function setDialectAttributes(
+  attributes: Attributes,
+  record: Readonly<RequestRecord>,
+  derived: DialectValues,
+  dialects: Dialects,
+): void {
+  if (dialects.langfuse) {
+    if (isText(derived.langfuseObservationCompletionStartTime))
+      attributes['langfuse.observation.completion_start_time'] = toText(
+        derived.langfuseObservationCompletionStartTime,
+      );
+    if (isText(derived.langfuseObservationUsageDetails))
+      attributes['langfuse.observation.usage_details'] = toText(derived.langfuseObservationUsageDetails);
+    if (isText(derived.langfuseObservationPromptName))
+      attributes['langfuse.observation.prompt.name'] = toText(derived.langfuseObservationPromptName);
+    if (isText(derived.langfuseObservationPromptVersion))
+      attributes['langfuse.observation.prompt.version'] = toText(derived.langfuseObservationPromptVersion);
+  }
+  if (dialects.openinference) {
+    if (isText(derived.openinferenceSpanKind))
+      attributes['openinference.span.kind'] = toText(derived.openinferenceSpanKind);
+    if (isText(record.model)) attributes['llm.model_name'] = toText(record.model);
+    if (isText(derived.llmInvocationParameters))
+      attributes['llm.invocation_parameters'] = toText(derived.llmInvocationParameters);
+    if (isInt(record.prompt_tokens)) attributes['llm.token_count.prompt'] = record.prompt_tokens;
+    if (isInt(record.completion_tokens)) attributes['llm.token_count.completion'] = record.completion_tokens;
+    if (isInt(derived.llmTokenCountTotal)) attributes['llm.token_count.total'] = derived.llmTokenCountTotal;
+    if (isInt(record.cached_tokens))
+      attributes['llm.token_count.prompt_details.cache_read'] = record.cached_tokens;
+    if (isInt(record.cache_creation_tokens))
+      attributes['llm.token_count.prompt_details.cache_write'] = record.cache_creation_tokens;
+    if (isInt(record.prompt_audio_tokens))
+      attributes['llm.token_count.prompt_details.audio'] = record.prompt_audio_tokens;
+    if (isInt(record.reasoning_tokens))
+      attributes['llm.token_count.completion_details.reasoning'] = record.reasoning_tokens;
+    if (isInt(record.completion_audio_tokens))
+      attributes['llm.token_count.completion_details.audio'] = record.completion_audio_tokens;
+    if (isDouble(record.cost)) attributes['llm.cost.total'] = record.cost;
+    if (isText(derived.llmFinishReason)) attributes['llm.finish_reason'] = toText(derived.llmFinishReason);
+  }
+  if (dialects.signoz) {
+    if (isDouble(record.cost)) attributes['_signoz.gen_ai.total_cost'] = record.cost;
+  }
+  if (dialects.datadog) {
+    if (isText(derived.spanType)) attributes['span.type'] = toText(derived.spanType);
+  }
 }
 
 /** The fields of a record that attributes hold, with the types of the registry. */
@@ -226,10 +346,20 @@ export function toFields(attributes: Attributes): Partial<RequestRecord> {
   if (isInt(promptImageTokens)) record.prompt_image_tokens = promptImageTokens;
   const completionAudioTokens = attributes['gateway.completion_audio_tokens'];
   if (isInt(completionAudioTokens)) record.completion_audio_tokens = completionAudioTokens;
+  const usageSource = attributes['gateway.usage_source'];
+  if (isText(usageSource)) record.usage_source = usageSource;
   const tokensPerSecond = attributes['gateway.tokens_per_second'];
   if (isDouble(tokensPerSecond)) record.tokens_per_second = tokensPerSecond;
+  const silenceMs = attributes['gateway.silence_ms'];
+  if (isDouble(silenceMs)) record.silence_ms = silenceMs;
+  const silenceAfterMs = attributes['gateway.silence_after_ms'];
+  if (isDouble(silenceAfterMs)) record.silence_after_ms = silenceAfterMs;
   const gpuSeconds = attributes['gateway.gpu_seconds'];
   if (isDouble(gpuSeconds)) record.gpu_seconds = gpuSeconds;
+  const cost = attributes['gateway.cost'];
+  if (isDouble(cost)) record.cost = cost;
+  const currency = attributes['gateway.currency'];
+  if (isText(currency)) record.currency = currency;
   const backgroundMs = attributes['gateway.background_ms'];
   if (isDouble(backgroundMs)) record.background_ms = backgroundMs;
   const backgroundEnd = attributes['gateway.background_end'];
@@ -256,6 +386,18 @@ export function toFields(attributes: Attributes): Partial<RequestRecord> {
   if (isDouble(queueMs)) record.queue_ms = queueMs;
   const attempts = attributes['gateway.attempts'];
   if (isInt(attempts)) record.attempts = attempts;
+  const routeReason = attributes['gateway.route.reason'];
+  if (isText(routeReason)) record.route_reason = routeReason;
+  const routeCandidates = attributes['gateway.route.candidates'];
+  if (isInt(routeCandidates)) record.route_candidates = routeCandidates;
+  const route_ruled_out = readDoubles(attributes, 'gateway.route.ruled_out.');
+  if (route_ruled_out !== undefined) record.route_ruled_out = route_ruled_out;
+  const routePrefixBlocks = attributes['gateway.route.prefix_blocks'];
+  if (isInt(routePrefixBlocks)) record.route_prefix_blocks = routePrefixBlocks;
+  const routePrefixShare = attributes['gateway.route.prefix_share'];
+  if (isDouble(routePrefixShare)) record.route_prefix_share = routePrefixShare;
+  const routePrefixMiss = attributes['gateway.route.prefix_miss'];
+  if (isText(routePrefixMiss)) record.route_prefix_miss = routePrefixMiss;
   const truncated = attributes['gateway.truncated'];
   if (isBool(truncated)) record.truncated = truncated;
   const clientRequestId = attributes['gateway.client_request_id'];
@@ -278,16 +420,28 @@ export const DOUBLE_NAMES: ReadonlySet<string> = new Set([
   'gen_ai.latency.time_in_queue',
   'gen_ai.latency.time_in_model_prefill',
   'gen_ai.latency.time_in_model_decode',
+  'gen_ai.usage.cost',
   'gen_ai.response.time_to_first_chunk',
+  'gen_ai.request.temperature',
+  'gen_ai.request.top_p',
+  'gen_ai.request.top_k',
+  'gen_ai.request.frequency_penalty',
+  'gen_ai.request.presence_penalty',
+  'llm.cost.total',
+  '_signoz.gen_ai.total_cost',
   'gateway.ttft_ms',
   'gateway.e2e_ms',
   'gateway.gap_p50_ms',
   'gateway.gap_p95_ms',
   'gateway.tokens_per_second',
+  'gateway.silence_ms',
+  'gateway.silence_after_ms',
   'gateway.gpu_seconds',
+  'gateway.cost',
   'gateway.background_ms',
   'gateway.audio_seconds',
   'gateway.queue_ms',
+  'gateway.route.prefix_share',
   'gateway.duration_ms',
   'gateway.first_token_ratio',
   'gateway.gaps_ratio',
@@ -296,4 +450,6 @@ export const DOUBLE_NAMES: ReadonlySet<string> = new Set([
   'gateway.cached_difference',
   'gateway.error_share',
   'gateway.peer_error_share',
+  'gateway.shadow.first_token_ms',
+  'gateway.shadow.gpu_seconds',
 ]);

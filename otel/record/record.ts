@@ -7,7 +7,6 @@
 
 export { MAX_TIMINGS } from './attribute-values.ts';
 export {
-  type GenAiNames,
   type HttpFacts,
   isDoubleName,
   type RecordSpan,
@@ -16,3 +15,6 @@ export {
   toRequestAttributes,
 } from './attributes.ts';
 export { addFailedAttempts } from './failed-attempts.ts';
+export { type GenAiNames, readGenAiNames } from './gen-ai-names.ts';
+export type { Dialects } from './record-attributes.ts';
+export type { RequestNotes } from './request-notes.ts';

@@ -28,7 +28,7 @@ interface Ineffective {
   readonly fits?: RegExp;
 }
 
-/** OpenTelemetry specification 1.60, "Environment Variable Specification". docs/operations.md has all of them. */
+/** OpenTelemetry specification 1.60, "Environment Variable Specification". docs/configuration.md has all of them. */
 const INEFFECTIVE: readonly Ineffective[] = [
   {
     names: /^OTEL_TRACES_SAMPLER(?:_ARG)?$/,

@@ -15,7 +15,8 @@ import type { OtlpOptions } from '#otel/collector';
 import { DeadlineExporter } from '#otel/export';
 import { ADMIN_ACTION, SCOPE } from '#otel/record/registry';
 import { type RolloutStepAction, recordRolloutStep } from './rollout-step.ts';
-import { KnownIds, RandomIds } from './trace-ids.ts';
+import { recordShadowSpan, type ShadowSpan } from './shadow-span.ts';
+import { GivenIds, KnownIds, RandomIds } from './trace-ids.ts';
 
 /** An action of the admin API or of a signal. */
 export type AdminAction = DrainAction | HealthAction | ReloadAction | ConditionAction | RolloutStepAction;
@@ -87,12 +88,18 @@ interface ConditionAction {
 export interface AdminSpans {
   /** Creates the span of an action that ends now. */
   record(action: AdminAction): void;
+  /** Creates the span of a copy at a shadow, which has ended. */
+  recordShadow(copy: ShadowSpan): void;
   /** Exports the remaining spans, at most until the deadline. Never rejects. */
   shutdown(deadlineMs: number): Promise<void>;
 }
 
 /** No spans: with `export.to: file`, because files hold only records, and with OTEL_SDK_DISABLED. */
-const NO_ADMIN_SPANS: AdminSpans = { record: () => undefined, shutdown: async () => undefined };
+const NO_ADMIN_SPANS: AdminSpans = {
+  record: () => undefined,
+  recordShadow: () => undefined,
+  shutdown: async () => undefined,
+};
 
 /**
  * Starts the export of admin actions with the SDK's own processor and exporter, separate from the queue and counters
@@ -121,6 +128,8 @@ export function startAdminSpans(
     return provider.getTracer(SCOPE.name, version, SCOPE);
   };
   const tracer = createTracer(new RandomIds());
+  const shadowIds = new GivenIds();
+  const shadowTracer = createTracer(shadowIds);
   return {
     record(action) {
       if (action.action === 'rollout_step') {
@@ -133,6 +142,10 @@ export function startAdminSpans(
       if (action.tokenName !== null) span.setAttribute(ADMIN_ACTION.tokenName, action.tokenName);
       if (action.action === 'reload' && action.done === null) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
+    },
+    recordShadow(copy) {
+      shadowIds.ids = copy;
+      recordShadowSpan(shadowTracer, copy);
     },
     async shutdown(deadlineMs) {
       // It has no deadline of its own, and repeats a call that failed for up to its time-out.

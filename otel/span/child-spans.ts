@@ -7,8 +7,9 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
+import { toServerAddress } from '#otel/base';
 import { toFailureType } from '#otel/outcome';
-import { type GenAiNames, toOperationAttributes } from '#otel/record';
+import { type Dialects, type GenAiNames, type HttpFacts, toOperationAttributes } from '#otel/record';
 import { OPERATIONS, type RequestRecord, SEMCONV } from '#otel/record/registry';
 import type { TraceContextFields } from './incoming-context.ts';
 
@@ -75,7 +76,9 @@ function startChild(tracer: Tracer, parent: Span, name: string, startTime: numbe
 /** What the span of an operation tells. */
 export interface EndedOperation {
   readonly record: Readonly<RequestRecord>;
+  readonly http: HttpFacts;
   readonly genAi: GenAiNames;
+  readonly dialects: Dialects | null;
   /** The last attempt; null if none was made. */
   readonly attempt: AttemptStart | null;
   /** Whether attempts have no spans of their own, so that this one stands for the call of the replica. */
@@ -89,11 +92,11 @@ export interface EndedOperation {
  */
 export function endOperationSpan(
   span: Span,
-  { record, genAi, attempt, isInnermost, endedEpochMs }: EndedOperation,
+  { record, http, genAi, dialects, attempt, isInnermost, endedEpochMs }: EndedOperation,
 ): void {
   const operation = OPERATIONS.get(record.endpoint) ?? record.endpoint;
   span.updateName(record.model === undefined ? operation : `${operation} ${record.model}`);
-  span.setAttributes(toOperationAttributes(record, genAi));
+  span.setAttributes(toOperationAttributes(record, http, genAi, dialects));
   if (attempt !== null) span.setAttributes(toServerAttributes(attempt));
   // A service graph would draw two edges if the attempts named the replica, too.
   if (attempt !== null && isInnermost) span.setAttribute(SEMCONV.peerService, attempt.replica);
@@ -130,11 +133,6 @@ function toAttemptAttributes(start: AttemptStart, status: number | undefined): A
 
 /** The host and the port of an attempt's replica. */
 function toServerAttributes({ url }: AttemptStart): Attributes {
-  const { hostname, port, protocol } = new URL(url);
-  return {
-    [SEMCONV.serverAddress]: hostname.replace(/^\[|\]$/g, ''),
-    [SEMCONV.serverPort]: port === '' ? DEFAULT_PORTS[protocol] : Number(port),
-  };
+  const { address, port } = toServerAddress(url);
+  return { [SEMCONV.serverAddress]: address, [SEMCONV.serverPort]: port };
 }
-
-const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };

@@ -1,7 +1,6 @@
-import { getStringListFromEnv } from '@opentelemetry/core';
 import type { TelemetryLog } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
-import type { HttpFacts } from '#otel/record';
+import { type Dialects, type HttpFacts, readGenAiNames } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import {
   type IncomingContext,
@@ -34,6 +33,8 @@ export interface RecorderSettings {
   readonly incoming: 'continue' | 'link' | 'ignore';
   /** Default: server. */
   readonly spans?: SpanDepth | undefined;
+  /** Default: none. */
+  readonly dialects?: readonly (keyof Dialects)[] | undefined;
 }
 
 /** Where the recorder sends records and logs errors. */
@@ -65,23 +66,23 @@ export type EndParkedSpan = (parked: ParkedSpan, record: RequestRecord, http: Ht
 
 /** Creates what ends parked spans. It needs no SDK to run. */
 export function createParkedSpanEnder(
-  { spans }: Pick<RecorderSettings, 'spans'>,
+  settings: Pick<RecorderSettings, 'spans' | 'dialects'>,
   { consumer, log }: RecorderCollaborators,
 ): EndParkedSpan {
   const processor = new RecordProcessor(consumer, log);
-  const settings = toSpanSettings(spans, consumer);
-  return (parked, record, http) => endParkedSpan(parked, { record, http }, processor, settings);
+  const spanSettings = toSpanSettings(settings, consumer);
+  return (parked, record, http) => endParkedSpan(parked, { record, http }, processor, spanSettings);
 }
 
 /** Starts the OpenTelemetry SDK of a thread that serves requests. */
 export function startRecorder(
-  { incoming, spans }: RecorderSettings,
+  { incoming, ...settings }: RecorderSettings,
   { consumer, log }: RecorderCollaborators,
 ): Recorder {
   const ids = new RandomIds();
   const processor = new RecordProcessor(consumer, log);
   const { tracer, shutdown } = startTracer(processor, ids);
-  const startSpan = createRequestSpans(tracer, toSpanSettings(spans, consumer));
+  const startSpan = createRequestSpans(tracer, toSpanSettings(settings, consumer));
   return {
     startRequestSpan(start) {
       consumer.begin();
@@ -98,14 +99,26 @@ export function startRecorder(
   };
 }
 
-function toSpanSettings(depth: SpanDepth = 'server', consumer: RecordConsumer): RequestSpanSettings {
-  return { depth, genAi: readGenAiNames(), number: (record) => consumer.number(record) };
+function toSpanSettings(
+  { spans = 'server', dialects = [] }: Pick<RecorderSettings, 'spans' | 'dialects'>,
+  consumer: RecordConsumer,
+): RequestSpanSettings {
+  return {
+    depth: spans,
+    genAi: readGenAiNames(),
+    dialects: dialects.length === 0 ? null : toDialects(dialects),
+    number: (record) => consumer.number(record),
+  };
 }
 
-/** The newest names if OTEL_SEMCONV_STABILITY_OPT_IN asks for them, as the conventions define it. */
-function readGenAiNames(): 'pinned' | 'latest' {
-  const wanted = getStringListFromEnv('OTEL_SEMCONV_STABILITY_OPT_IN') ?? [];
-  return wanted.includes('gen_ai_latest_experimental') ? 'latest' : 'pinned';
+function toDialects(names: readonly (keyof Dialects)[]): Dialects {
+  const has = (name: keyof Dialects) => names.includes(name);
+  return {
+    langfuse: has('langfuse'),
+    openinference: has('openinference'),
+    signoz: has('signoz'),
+    datadog: has('datadog'),
+  };
 }
 
 /** The client's context as it goes on where the gateway has no span; null if it is not valid. */

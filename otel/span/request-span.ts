@@ -11,7 +11,13 @@ import {
 } from '@opentelemetry/api';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace';
 import { toErrorType } from '#otel/outcome';
-import { addFailedAttempts, type GenAiNames, type HttpFacts, toRequestAttributes } from '#otel/record';
+import {
+  addFailedAttempts,
+  type Dialects,
+  type GenAiNames,
+  type HttpFacts,
+  toRequestAttributes,
+} from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import {
   type AttemptSpan,
@@ -86,6 +92,8 @@ export interface RequestSpanSettings {
   readonly depth: SpanDepth;
   /** Which names of GenAI's conventions the attributes have. */
   readonly genAi: GenAiNames;
+  /** Which names of backends they have, too. Default: none. */
+  readonly dialects?: Dialects | null;
   /** Numbers a record before it becomes attributes. */
   readonly number: (record: RequestRecord) => void;
 }
@@ -145,20 +153,23 @@ function endSpans(
     http,
     startedEpochMs,
   }: { readonly record: RequestRecord; readonly http: HttpFacts; readonly startedEpochMs: number },
-  { depth, genAi, number }: RequestSpanSettings,
+  { depth, genAi, dialects = null, number }: RequestSpanSettings,
 ): void {
   number(record);
   const endedEpochMs = startedEpochMs + record.e2e_ms;
   if (operation !== null) {
     const isInnermost = depth === 'operation';
-    endOperationSpan(operation, { record, genAi, attempt: lastAttempt, isInnermost, endedEpochMs });
+    endOperationSpan(operation, {
+      ...{ record, http, genAi, dialects, attempt: lastAttempt },
+      ...{ isInnermost, endedEpochMs },
+    });
   }
   for (const attempt of attempts) endAttemptSpan(attempt.span, attempt);
   addFailedAttempts(request, record, startedEpochMs);
   // As the attributes of a span that nobody else has. `setAttributes` checks each value again and costs 5 µs, as much as
   // all else that a span and its encoding take (docs/decisions/0021).
   Object.assign(request, {
-    attributes: toRequestAttributes(record, http, operation === null ? genAi : null),
+    attributes: toRequestAttributes(record, http, operation === null ? genAi : null, dialects),
   });
   if (toErrorType(record) !== undefined) request.setStatus({ code: SpanStatusCode.ERROR });
   request.end(endedEpochMs);

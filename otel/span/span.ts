@@ -17,3 +17,4 @@ export {
 } from './recorder.ts';
 export type { ParkedSpan, RequestSpan } from './request-span.ts';
 export { ROLLOUT } from './rollout-step.ts';
+export type { ShadowSpan } from './shadow-span.ts';

@@ -58,6 +58,19 @@ export class KnownIds implements IdGenerator {
   }
 }
 
+/** Gives each span the ids that were set before it. */
+export class GivenIds implements IdGenerator {
+  ids: SpanIds = { traceId: '', spanId: '' };
+
+  generateTraceId(): string {
+    return this.ids.traceId;
+  }
+
+  generateSpanId(): string {
+    return this.ids.spanId;
+  }
+}
+
 /** The flags of a trace that the gateway starts: it is recorded. */
 export const SAMPLED = '01';
 

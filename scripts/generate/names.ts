@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readRegistry } from './registry.ts';
 import { renderAttributes } from './render-attributes.ts';
+import { renderClientMetrics } from './render-client-metrics.ts';
 import {
   renderDashboardFields,
   renderMetricNames,
@@ -9,12 +10,12 @@ import {
   renderRecordSchema,
   renderRecordType,
 } from './render-names.ts';
-import { renderMetricDocs, renderRecordDocs } from './render-registry-docs.ts';
+import { renderLedgerDocs, renderMetricDocs, renderRecordDocs } from './render-registry-docs.ts';
 
 /*
  * Generates from otel/record/registry/ (`npm run generate`): otel/record/registry/attribute-names.ts, otel/record/registry/request-record.ts,
- * otel/record/record-attributes.ts, otel/metrics/metric-names.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
- * tables of docs/record.md and docs/metrics.md. A test fails when they are out of date.
+ * otel/record/record-attributes.ts, otel/metrics/metric-names.ts, otel/metrics/client-metric-rows.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
+ * tables of docs/record.md, docs/metrics.md and docs/internals/ledger-form.md. A test fails when they are out of date.
  */
 
 const root = join(import.meta.dirname, '../..');
@@ -28,9 +29,11 @@ await writeFile(
   renderDashboardFields(registry),
 );
 await writeFile(join(root, 'otel/metrics/metric-names.ts'), renderMetricNames(registry));
+await writeFile(join(root, 'otel/metrics/client-metric-rows.ts'), renderClientMetrics(registry));
 for (const [file, render] of [
   ['docs/record.md', renderRecordDocs],
   ['docs/metrics.md', renderMetricDocs],
+  ['docs/internals/ledger-form.md', renderLedgerDocs],
 ] as const) {
   const docs = join(root, file);
   await writeFile(docs, render(await readFile(docs, 'utf8'), registry));

@@ -14,15 +14,27 @@ export const GROUP = {
   ledgerSpan: 'span.gateway.ledger',
   adminActionSpan: 'span.gateway.admin_action',
   rolloutStepSpan: 'span.gateway.rollout_step',
+  shadowSpan: 'span.gateway.shadow',
   attempt: 'registry.gateway.attempt_metrics',
   discovery: 'registry.gateway.discovery',
   condition: 'registry.gateway.condition',
+  copy: 'registry.gateway.copy',
   verdict: 'registry.gateway.verdict',
   failedAttemptEvent: 'event.gateway.attempt_failed',
 } as const;
 
-/** The field of a record by the name of its attribute. */
-export const toField = (name: string): string => name.slice(RECORD_PREFIX.length);
+/** What the ids of the groups of dialects begin with. */
+const DIALECT_PREFIX = 'registry.dialect.';
+
+/** The dialects of backends, each with the id of its group, in the order of the registry. */
+export function dialectsOf(registry: Registry): readonly { readonly name: string; readonly id: string }[] {
+  return [...registry.groups.keys()]
+    .filter((id) => id.startsWith(DIALECT_PREFIX))
+    .map((id) => ({ id, name: id.slice(DIALECT_PREFIX.length) }));
+}
+
+/** The field of a record by the name of its attribute: a dot in the name is an underscore in the field. */
+export const toField = (name: string): string => name.slice(RECORD_PREFIX.length).replaceAll('.', '_');
 
 /** The metrics with the ids and briefs of their groups, in the order of the registry. */
 export function metricsOf(

@@ -31,6 +31,8 @@ export interface RegistryAttribute {
   readonly label: string;
   /** The field of the record that has the same value; empty if there is none. */
   readonly sameAs: string;
+  /** Whether it is not sent with the newest names of the conventions. */
+  readonly isOnlyPinned: boolean;
 }
 
 /** The instrument of a metric. */
@@ -42,6 +44,20 @@ export interface RegistryMetric {
   readonly instrument: Instrument;
   readonly unit: string;
   readonly buckets: readonly number[] | undefined;
+  /** Set only for a metric of the client's side of the operation. */
+  readonly client: RegistryClientMetric | undefined;
+}
+
+/** What a metric of the client's side counts: see metrics.yaml. */
+export interface RegistryClientMetric {
+  readonly pinned?: string;
+  readonly latest?: string;
+  readonly values: readonly {
+    readonly field: string;
+    readonly zero?: boolean;
+    readonly without?: readonly string[];
+    readonly attributes?: Readonly<Record<string, string>>;
+  }[];
 }
 
 /** A group of the registry; `attributes` are those that it lists itself, with their references resolved. */
@@ -84,6 +100,7 @@ interface YamlAttribute {
     readonly varies?: true;
     readonly label?: string;
     readonly same_as?: string;
+    readonly only_pinned?: true;
   };
 }
 
@@ -100,6 +117,7 @@ interface YamlGroup {
   readonly annotations?: {
     readonly schema_url?: string;
     readonly buckets?: readonly number[];
+    readonly client?: RegistryClientMetric;
     readonly field?: string;
   };
   readonly attributes: readonly YamlAttribute[];
@@ -155,7 +173,7 @@ function toMetric({ id, metric_name, instrument: name, unit, annotations }: Yaml
   if ((instrument === 'histogram') !== (buckets !== undefined)) {
     throw new Error(`${id} is a histogram without buckets, or has buckets and is no histogram`);
   }
-  return { name: metric_name, instrument, unit, buckets };
+  return { name: metric_name, instrument, unit, buckets, client: annotations?.client };
 }
 
 function toAttribute(
@@ -180,6 +198,7 @@ function toAttribute(
     varies: annotations?.varies === true,
     label: annotations?.label ?? '',
     sameAs: annotations?.same_as ?? '',
+    isOnlyPinned: annotations?.only_pinned === true,
   };
 }
 

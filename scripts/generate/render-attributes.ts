@@ -1,5 +1,5 @@
 import { attributesOf, type Registry, type RegistryAttribute, type WireType } from './registry.ts';
-import { GROUP, RECORD_PREFIX, toField } from './registry-groups.ts';
+import { dialectsOf, GROUP, RECORD_PREFIX, toField } from './registry-groups.ts';
 import { toConstant } from './render-names.ts';
 
 /** An attribute of a record, with the part of its spans that it belongs to. */
@@ -57,6 +57,36 @@ export function toAttributes(
 ${renderSetters(placed)}  return attributes;
 }
 
+/** The values of dialects that are no field of the record, but follow from it or from its request. */
+export interface DialectValues {
+${dialectsOf(registry)
+  .flatMap(({ id }) => attributesOf(registry, id))
+  .filter(({ sameAs }) => sameAs === '')
+  .map(({ name, type }) => `  readonly ${toConstant(name)}: ${MEMBER_TYPES[type]} | undefined;\n`)
+  .join('')}}
+
+/** Which dialects of backends the span with what the conventions say of GenAI has. */
+export interface Dialects {
+${dialectsOf(registry)
+  .map(({ name }) => `  readonly ${name}: boolean;\n`)
+  .join('')}}
+
+/** Adds what backends read and no convention names. */
+export function setDialectAttributes(
+  attributes: Attributes,
+  record: Readonly<RequestRecord>,
+  derived: DialectValues,
+  dialects: Dialects,
+): void {
+${dialectsOf(registry)
+  .map(({ name, id }) => {
+    const setters = attributesOf(registry, id).map((each) =>
+      renderSetter({ ...each, part: 'genAi', only: null }),
+    );
+    return `  if (dialects.${name}) {\n${setters.join('')}  }\n`;
+  })
+  .join('')}}
+
 /** The fields of a record that attributes hold, with the types of the registry. */
 export function toFields(attributes: Attributes): Partial<RequestRecord> {
   const record: Partial<RequestRecord> = {};
@@ -83,8 +113,6 @@ const isField = (name: string): boolean => name.startsWith(RECORD_PREFIX);
 function place(registry: Registry): readonly Placed[] {
   const fields = attributesOf(registry, GROUP.record);
   const varies = (field: string) => fields.some(({ name, varies }) => toField(name) === field && varies);
-  const latest = attributesOf(registry, GROUP.genAiLatest);
-  const renamed = (sameAs: string) => sameAs !== '' && latest.some((newer) => newer.sameAs === sameAs);
   const toPlaced = (attribute: RegistryAttribute, part: Placed['part'], only: Placed['only']): Placed => ({
     ...attribute,
     varies: attribute.varies || varies(attribute.sameAs),
@@ -94,9 +122,9 @@ function place(registry: Registry): readonly Placed[] {
   const placed = [
     ...attributesOf(registry, GROUP.requestSpan).map((each) => toPlaced(each, 'request', null)),
     ...attributesOf(registry, GROUP.genAi).map((each) =>
-      toPlaced(each, 'genAi', renamed(each.sameAs) ? 'pinned' : null),
+      toPlaced(each, 'genAi', each.isOnlyPinned ? 'pinned' : null),
     ),
-    ...latest.map((each) => toPlaced(each, 'genAi', 'latest')),
+    ...attributesOf(registry, GROUP.genAiLatest).map((each) => toPlaced(each, 'genAi', 'latest')),
   ];
   return placed.toSorted((one, other) => toRank(one) - toRank(other));
 }
@@ -159,5 +187,9 @@ function renderGetter({ name, type }: RegistryAttribute): string {
 function toStatement(condition: string, statement: string, indent: number): string {
   const space = ' '.repeat(indent);
   const line = `${space}if (${condition}) ${statement}\n`;
-  return line.length <= 111 ? line : `${space}if (${condition})\n${space}  ${statement}\n`;
+  if (line.length <= 111) return line;
+  const own = `${space}  ${statement}`;
+  const fitting =
+    own.length <= 110 ? own : own.replace(/ = (\w+)\((.*)\);$/, ` = $1(\n${space}    $2,\n${space}  );`);
+  return `${space}if (${condition})\n${fitting}\n`;
 }

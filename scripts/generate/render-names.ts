@@ -63,6 +63,10 @@ ${renderConstants(registry, GROUP.adminActionSpan)}} as const;
 export const ROLLOUT_STEP = {
 ${renderConstants(registry, GROUP.rolloutStepSpan)}} as const;
 
+/** The attributes of the span of a copy at a shadow. */
+export const SHADOW = {
+${renderConstants(registry, GROUP.shadowSpan)}} as const;
+
 /** The attributes of an attempt in metrics, besides its replica. */
 export const ATTEMPT = {
 ${renderConstants(registry, GROUP.attempt)}} as const;
@@ -74,6 +78,10 @@ ${renderConstants(registry, GROUP.discovery)}} as const;
 /** The attributes of a condition in metrics. */
 export const CONDITION = {
 ${renderConstants(registry, GROUP.condition)}} as const;
+
+/** What of a request that was not copied is in metrics, besides the shadow. */
+export const COPY = {
+${renderConstants(registry, GROUP.copy)}} as const;
 
 /** The attributes of a comparison in metrics. */
 export const VERDICT = {
@@ -155,7 +163,7 @@ export function renderDashboardFields(registry: Registry): string {
 
 /**
  * The fields of a record that the dashboard's details show, with their titles and the format of their values.
- * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'seconds' | 'rate' | 'yes_or_no' }[]}
+ * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'seconds' | 'rate' | 'cost' | 'yes_or_no' }[]}
  */
 export const RECORD_FIELDS = [
 ${shown.map((field) => `  { field: '${toField(field.name)}', title: ${toLiteral(field.label)}, format: '${toFormat(field)}' },\n`).join('')}];
@@ -191,6 +199,7 @@ function toFormat({ type, unit }: RegistryAttribute): string {
   if (unit === 'ms') return 'duration';
   if (unit === 's') return 'seconds';
   if (unit === '1/s') return 'rate';
+  if (unit === '`currency`') return 'cost';
   return type === 'int' && unit !== '' ? 'count' : 'plain';
 }
 
@@ -206,7 +215,7 @@ function renderConstant(name: string): string {
 
 /** The name of a member that stands for an attribute. */
 export function toConstant(name: string): string {
-  const own = name.startsWith(RECORD_PREFIX) ? name.slice(RECORD_PREFIX.length) : name;
+  const own = name.startsWith(RECORD_PREFIX) ? name.slice(RECORD_PREFIX.length) : name.replace(/^_/, '');
   return own.replace(/^ledger\./, '').replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 

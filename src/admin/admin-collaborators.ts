@@ -1,17 +1,16 @@
 import type { GatewayJudge } from '#comparisons';
 import type { Condition } from '#conditions';
+import type { RecordedHistory } from '#history';
 import type { ExportStats, RecentRecords } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
-import type {
-  Drains,
-  EngineProbe,
-  RegisteredReplica,
-  ReplicaChanges,
-  ReplicaRegistry,
-  SourceState,
-} from '#replicas/control';
+import type { SourceState } from '#replicas/discovery';
 import type { ChangeDetails, DrainChange } from '#replicas/drain-state';
+import type { Drains } from '#replicas/drains';
+import type { EngineProbe } from '#replicas/probes';
+import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '#replicas/registry';
 import type { BackgroundCount } from '#replicas/terms';
+import type { RolloutBoard } from '#rollout-board';
+import type { SignIns } from './access/sign-ins.ts';
 import type { Figures } from './dashboard/traffic/live-figures.ts';
 import type { IdleWatcher } from './drains/idle-watcher.ts';
 
@@ -26,6 +25,8 @@ export interface AdminCollaborators {
   readonly idleWatcher: IdleWatcher;
   /** Null if this gateway shares its drains with no other. */
   readonly fleet: FleetControl | null;
+  /** Links that sign in to the page, and their sessions. */
+  readonly signIns: Pick<SignIns, 'createLink' | 'open'>;
   readonly gatewayName: string;
   /** The same after a restart with the same `state_dir`. */
   readonly instanceId: string;
@@ -35,6 +36,10 @@ export interface AdminCollaborators {
   /** Resolves when `stats`, `recentRecords` and the figures include every request that has ended so far. */
   readonly settleRecords: () => Promise<void>;
   readonly recentRecords: RecentRecords;
+  /** The gateway's own memory. */
+  readonly history: Pick<RecordedHistory, 'ask' | 'state'>;
+  /** The public key of statements, in base64; null: none is configured. */
+  readonly statementKey: () => string | null;
   readonly dashboard: DashboardCollaborators;
   /** All current metrics in a format of Prometheus, in pieces. */
   readonly metricsText: (format: 'text' | 'openmetrics') => AsyncIterable<string>;
@@ -45,6 +50,14 @@ export interface AdminCollaborators {
   /** Asks a replica directly whether it is ready to serve, drained or not. */
   readonly probeEngine: (replica: RegisteredReplica, hasCompletion: boolean) => Promise<EngineProbe>;
   readonly judge: Pick<GatewayJudge, 'ask'>;
+  /** Makes a replica a shadow for so long, with copies of this share of its requests. */
+  readonly beginTrial: (replica: RegisteredReplica, share: number, forMs: number) => Promise<void>;
+  /** Ends that. */
+  readonly endTrial: (replica: RegisteredReplica) => Promise<void>;
+  /** The share if the call does not say. */
+  readonly shadowShare: () => number;
+  /** The rollouts that are known. */
+  readonly rollouts: RolloutBoard;
   /** Reads the configuration again. Logs the action and reports it to `onAction`, with the name of the caller's token. */
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** Called for each action when it is applied, whether it could be stored or not. */

@@ -3,7 +3,10 @@ import { toErrorJson } from '#wire';
 
 /** Every error of the admin API, with its status and message. */
 export const ADMIN_ERRORS = {
-  invalid_request: { status: 400, message: 'A query parameter has an invalid value.' },
+  invalid_request: {
+    status: 400,
+    message: 'A query parameter, or a member of the body, has an invalid value.',
+  },
   bad_request: { status: 400, message: 'The request is not valid HTTP/1.1.' },
   unauthorized: {
     status: 401,
@@ -29,9 +32,17 @@ export const ADMIN_ERRORS = {
     status: 403,
     message: 'This token (SVC_DRAIN_TOKEN) only drains and undrains the replicas that it names.',
   },
+  token_required: {
+    status: 403,
+    message: 'A session that a link has opened makes no further links: call with the token itself.',
+  },
   not_found: { status: 404, message: 'No such path or method on the admin API: see GET /openapi.json.' },
+  record_not_found: { status: 404, message: 'No record with this id is in the history of this gateway.' },
+  history_off: { status: 404, message: 'This gateway keeps no history: `history` is off.' },
+  no_statement_key: { status: 404, message: 'This gateway has no key for statements: set `statement_key`.' },
   replica_not_found: { status: 404, message: 'No replica has this name.' },
   selector_matches_nothing: { status: 404, message: 'No replica is what the selector says.' },
+  rollout_not_found: { status: 404, message: 'This gateway knows no rollout with this id.' },
   gateway_not_found: { status: 404, message: 'No gateway of the fleet has this name.' },
   method_not_allowed: { status: 405, message: 'The path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
@@ -40,13 +51,17 @@ export const ADMIN_ERRORS = {
     status: 409,
     message: 'Nothing was drained: some models would be left without a replica that answers.',
   },
+  rollout_conflict: { status: 409, message: 'Another rollout is at work on some of these replicas.' },
+  rollout_driven: { status: 409, message: 'Somebody else drives this rollout.' },
+  rollout_taken_over: { status: 409, message: 'This rollout has gone on elsewhere.' },
+  rollout_over: { status: 409, message: 'This rollout is over.' },
   drained_by_other: {
     status: 409,
     message: 'Somebody else drained this replica: only an operator can undrain it.',
   },
   request_too_large: {
     status: 413,
-    message: 'No call needs a body, and this one is too large to be ignored: send none.',
+    message: 'The body is too large: a call takes at most 64 KiB, and most take none.',
   },
   host_not_allowed: {
     status: 421,
@@ -68,7 +83,13 @@ export const ADMIN_ERRORS = {
     message:
       'The shared state has not been readable for long enough to tell which gateways have vanished: try again in a few seconds.',
   },
+  history_unavailable: { status: 503, message: 'The history of this gateway does not answer.' },
   groups_overlap: { status: 422, message: 'A replica cannot be compared with itself.' },
+  shadows_mixed: {
+    status: 422,
+    message:
+      'A shadow is compared with replicas that serve: the candidate must be shadows alone, and no shadow be in the baseline.',
+  },
   models_differ: {
     status: 422,
     message: 'No model of the candidate is served by the baseline: there are no like requests to compare.',

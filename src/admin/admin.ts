@@ -13,6 +13,7 @@ export type { ReloadOutcome } from './admin-collaborators.ts';
 export { type RunningFigures, startLiveFigures } from './dashboard/traffic/live-figures.ts';
 export { IdleWatcher } from './drains/idle-watcher.ts';
 export { createAdminHandler } from './handle-admin.ts';
+export { type ClientAnswer, createClientUsage, type UsageClient } from './history/client-usage.ts';
 export {
   configureAdminListener,
   createAdminListener,

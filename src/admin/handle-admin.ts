@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { allows, isOwnReplica, type NeededRole, TOKEN_VARIABLES } from '#config/secrets';
 import { toShownText } from '#wire';
-import type { AdminAccess, Caller } from './access/admin-access.ts';
+import type { AdminAccess } from './access/admin-access.ts';
+import type { Caller } from './access/caller.ts';
 import type { FailedTokens } from './access/failed-tokens.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { ADMIN_ERRORS, AdminError } from './admin-error.ts';
@@ -21,11 +22,12 @@ export interface AdminGuards {
 export function createAdminHandler(
   guards: AdminGuards,
   collaborators: AdminCollaborators,
-): (request: IncomingMessage, response: ServerResponse) => void {
+): (request: IncomingMessage, response: ServerResponse, body: Buffer) => void {
   const { match, methodsOf } = createRouteMatcher(createRoutes());
 
   async function respond(
     request: IncomingMessage,
+    body: Buffer,
     signal: AbortSignal,
   ): Promise<EncodedResponse | AdminError> {
     if (!guards.isHostAllowed(request.headers.host)) return new AdminError('host_not_allowed');
@@ -34,21 +36,22 @@ export function createAdminHandler(
     // Unknown paths need the token too: a client without it cannot find out which paths exist.
     const caller = found?.route.isPage === true ? null : identify(request, guards);
     if (caller instanceof AdminError) return caller;
+    if (found === null && caller?.via === 'link') return new AdminError('unauthorized');
     if (found === null) return toUnknown(request.method ?? '', path, methodsOf(path));
     const refusal = caller === null ? null : findRefusal(caller, found);
     if (refusal !== null) return refusal;
     const { accept = '' } = request.headers;
     const search = new URLSearchParams(query);
-    const call = { params: found.params, search, accept, caller, signal };
+    const call = { params: found.params, search, body, accept, caller, signal };
     return await found.route.respond(call, collaborators);
   }
 
   const logFailure = (error: unknown) => collaborators.log.error({ err: error }, 'admin call failed');
 
-  return (request, response) => {
+  return (request, response, body) => {
     const client = new AbortController();
     response.once('close', () => client.abort());
-    respond(request, client.signal)
+    respond(request, body, client.signal)
       .catch((error: unknown) => {
         logFailure(error);
         return new AdminError('internal_error');
@@ -74,6 +77,7 @@ function toUnknown(method: string, path: string, methods: readonly string[]): Ad
 
 /** The error of a call that the token does not allow; null if it allows it. */
 function findRefusal(caller: Caller, { route, params }: RouteMatch): AdminError | null {
+  if ((caller.via === 'link') !== route.isForLinks) return new AdminError('unauthorized');
   if (caller.role === 'drainer') {
     const isAllowed = route.isForDrainers && isOwnReplica(params.name ?? '', caller);
     return isAllowed ? null : toWeakToken('drain_token', route.role);

@@ -19,7 +19,7 @@ const COMMON_ERRORS: readonly AdminErrorCode[] = [
 const DESCRIPTION = `Drains replicas and shows what the gateway does. It listens on \`gateway.admin_listen\`.
 
 Every call needs a bearer token. An admin token (SVC_ADMIN_TOKEN) allows every call, an operator token \
-(SVC_OPERATOR_TOKEN) every GET, drain and undrain, a read-only token (SVC_READ_TOKEN) every GET, a drain token (SVC_DRAIN_TOKEN) the drain and undrain of the replicas that it names. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
+(SVC_OPERATOR_TOKEN) every GET, drain, undrain and what concerns rollouts, a read-only token (SVC_READ_TOKEN) every GET, a drain token (SVC_DRAIN_TOKEN) the drain and undrain of the replicas that it names. If no token is configured, every call is rejected. Errors have a stable \`code\`. Later versions may add members to responses and new error codes.`;
 
 /** The OpenAPI document (3.1) of these routes, without pages. It does not depend on a running gateway. */
 export function toOpenApiDocument(routes: readonly Route[]) {
@@ -93,6 +93,7 @@ function toOperation(route: Route, responseSchema: unknown): object {
     summary,
     ...(description === undefined ? {} : { description }),
     ...(parameters.length === 0 ? {} : { parameters }),
+    ...(route.body === null ? {} : { requestBody: toRequestBody(route.body) }),
     responses: { 200: { description: route.response.description, content }, ...Object.fromEntries(errors) },
   };
 }
@@ -115,11 +116,16 @@ function toQueryParameters({ query }: Route): object[] {
   });
 }
 
+function toRequestBody(schema: z.ZodType): object {
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io: 'input', override: simplify });
+  return { required: true, content: { 'application/json': { schema: described } } };
+}
+
 type Codes = readonly [AdminErrorCode, ...AdminErrorCode[]];
 
 /** The errors of a route, grouped by status, because a status has one response. */
-function errorsOf({ role, errors }: Route): Codes[] {
-  const accessErrors = ROLE_ERRORS[role];
+function errorsOf({ role, errors, isForLinks }: Route): Codes[] {
+  const accessErrors = isForLinks ? [] : ROLE_ERRORS[role];
   const byStatus = Object.groupBy(
     [...errors, ...accessErrors, ...COMMON_ERRORS],
     (code) => ADMIN_ERRORS[code].status,

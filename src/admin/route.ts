@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { parseJson } from '#base/parsed';
 import type { NeededRole } from '#config/secrets';
-import type { Caller } from './access/admin-access.ts';
+import type { Caller } from './access/caller.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError, type AdminErrorCode } from './admin-error.ts';
 
@@ -38,11 +39,13 @@ type ParamNames<P extends string> = P extends `${string}{${infer Name}}${infer R
   : never;
 
 /** One call as its handler sees it. */
-export interface Call<P extends string, Q extends z.ZodRawShape> {
+export interface Call<P extends string, Q extends z.ZodRawShape, B> {
   /** The path segments that the pattern names, percent-decoded. */
   readonly params: Readonly<Record<ParamNames<P>, string>>;
   /** The query parameters that the route defines. Others are ignored. */
   readonly query: Readonly<z.output<z.ZodObject<Q>>>;
+  /** The body, parsed; undefined if the route defines none. */
+  readonly body: B;
   /** Whose token the call has; null for a page, which needs none. */
   readonly caller: Caller | null;
   /** The header `Accept` of the request; empty if it has none. */
@@ -57,7 +60,7 @@ export type HandlerResult<T> =
   | AdminError;
 
 /** One route as src/admin/routes/ defines it. */
-interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
+interface RouteDefinition<P extends string, Q extends z.ZodRawShape, B, T> {
   readonly method: 'GET' | 'POST';
   /** A segment in braces matches any one segment. */
   readonly path: P;
@@ -76,14 +79,18 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
   readonly role?: NeededRole;
   /** Whether a drainer may call it for its own replicas: `name` in the path is the replica. Default: false. */
   readonly isForDrainers?: boolean;
+  /** Whether it takes the code of a link, and nothing else. Default: false, and no code is taken. */
+  readonly isForLinks?: boolean;
   /** The query parameters. Each schema takes a string and may transform it. */
   readonly query?: Q;
+  /** The schema of its body, which is JSON. Without it, a body is ignored. */
+  readonly body?: z.ZodType<B>;
   /** The 200 response. */
   readonly response: { readonly description: string; readonly content: Content<T> };
   /** The codes of the errors specific to this route. Errors that any call can get are not listed. */
   readonly errors?: readonly AdminErrorCode[];
   readonly handle: (
-    call: Call<P, Q>,
+    call: Call<P, Q, B>,
     collaborators: AdminCollaborators,
   ) => HandlerResult<T> | Promise<HandlerResult<T>>;
 }
@@ -92,6 +99,7 @@ interface RouteDefinition<P extends string, Q extends z.ZodRawShape, T> {
 export interface MatchedCall {
   readonly params: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
+  readonly body: Buffer;
   readonly caller: Caller | null;
   readonly accept: string;
   readonly signal: AbortSignal;
@@ -115,8 +123,11 @@ export interface Route {
   /** The weakest role that may call it. */
   readonly role: NeededRole;
   readonly isForDrainers: boolean;
+  readonly isForLinks: boolean;
   readonly params: Readonly<Record<string, string>>;
   readonly query: z.ZodObject;
+  /** Null: it takes none. */
+  readonly body: z.ZodType | null;
   readonly response: {
     readonly description: string;
     readonly mediaType: string;
@@ -130,9 +141,12 @@ export interface Route {
 }
 
 /** Creates a row of the route table. The definition determines the types of its handler's arguments and result. */
-export function defineRoute<const P extends string, T, Q extends z.ZodRawShape = Record<never, never>>(
-  definition: RouteDefinition<P, Q, T>,
-): Route {
+export function defineRoute<
+  const P extends string,
+  T,
+  Q extends z.ZodRawShape = Record<never, never>,
+  B = undefined,
+>(definition: RouteDefinition<P, Q, B, T>): Route {
   const {
     method,
     path,
@@ -142,6 +156,7 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     isPage = false,
     role = method === 'GET' ? 'reader' : 'admin',
     isForDrainers = false,
+    isForLinks = false,
     params = {},
     errors = [],
   } = definition;
@@ -156,20 +171,40 @@ export function defineRoute<const P extends string, T, Q extends z.ZodRawShape =
     isPage,
     role,
     isForDrainers,
+    isForLinks,
     params,
     query,
+    body: definition.body ?? null,
     response: { description: definition.response.description, ...content },
-    errors: definition.query === undefined ? errors : ['invalid_request', ...errors],
-    async respond({ params, search, accept, caller, signal }, collaborators) {
+    errors:
+      definition.query === undefined && definition.body === undefined
+        ? errors
+        : ['invalid_request', ...errors],
+    async respond({ params, search, body, accept, caller, signal }, collaborators) {
       const parsed = parseQuery(query, search);
       if (parsed instanceof AdminError) return parsed;
-      const call = { params: params as Call<P, Q>['params'], query: parsed, accept, caller, signal };
+      const given = parseBody(definition.body, body);
+      if (given instanceof AdminError) return given;
+      const call = {
+        ...{ params: params as Call<P, Q, B>['params'], query: parsed, body: given as B },
+        ...{ accept, caller, signal },
+      };
       const result = await definition.handle(call, collaborators);
       if (result instanceof AdminError) return result;
       const headers = { 'Content-Type': content.mediaType, ...result.headers };
       return { status: 200, headers, body: content.encode(result.body) };
     },
   };
+}
+
+/** Undefined: the route takes no body. What the body says is not repeated in an error. */
+function parseBody(schema: z.ZodType | undefined, body: Buffer): unknown {
+  if (schema === undefined) return undefined;
+  const parsed = schema.safeParse(parseJson(body.toString('utf8')));
+  if (parsed.success) return parsed.data;
+  const path = parsed.error.issues[0]?.path.join('.') ?? '';
+  const where = path === '' ? 'body' : `body.${path}`;
+  return new AdminError('invalid_request', { param: where, message: `${where} is not what the API takes.` });
 }
 
 /** Rejects a parameter that is given twice: it would be unclear which value counts. */

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { toShownName } from '#otel/base';
 import type { ExportStats } from '#otel/queue';
-import type { Drains, RegisteredReplica } from '#replicas/control';
+import type { Drains } from '#replicas/drains';
+import { HEALTH_JUDGES } from '#replicas/health-state';
+import { REACHABILITIES, REACHABILITY_REASONS } from '#replicas/reachability';
+import type { RegisteredReplica } from '#replicas/registry';
 import type { BackgroundCount } from '#replicas/terms';
-import { HEALTH_JUDGES, REACHABILITIES, REACHABILITY_REASONS } from '#replicas/terms';
 import type { FleetControl } from './admin-collaborators.ts';
 import { roundTo3 } from './shown-record.ts';
 
@@ -18,6 +20,19 @@ export const replicaSchema = z
     gpu_model: z.string().nullable(),
     gpu_count: count().nullable(),
     drained: z.boolean(),
+    shadow: z
+      .object({
+        requests: z
+          .number()
+          .min(0)
+          .max(1)
+          .nullable()
+          .describe('The share of requests that are copied to it; null: as `shadow.requests` says.'),
+        since: z.iso.datetime().nullable().describe('Null if the configuration makes it a shadow.'),
+        until: z.iso.datetime().nullable().describe('When it ends by itself; null if it does not.'),
+      })
+      .nullable()
+      .describe('A shadow gets copies of live requests, and no client gets its answers. Null: it serves.'),
     inflight: count().describe('Requests in flight on the replica. In a fleet: the sum over all gateways.'),
     background: count().describe(
       'Responses with `background` that the replica has answered and not finished, as far as is known. In a fleet: the sum over all gateways.',
@@ -123,11 +138,14 @@ export const absentReplicaSchema = z
     name: z.string(),
     drained: z.boolean(),
     inflight: count().describe(
-      'Requests in flight on this gateway that the replica still had when it was removed.',
+      'Requests in flight that it still has: on this gateway, or after a drain in a fleet on all gateways.',
     ),
     since: z.iso.datetime().nullable(),
     reason: z.string().nullable(),
-    safe_to_stop: z.null(),
+    safe_to_stop: z
+      .boolean()
+      .nullable()
+      .describe('After a drain in a fleet as of a replica. Otherwise null: it is not known.'),
     absent: z.literal(true),
   })
   .meta({ id: 'AbsentReplica' });
@@ -146,6 +164,7 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     gpu_model: config.gpuModel,
     gpu_count: config.gpuCount,
     drained: drain.drained,
+    shadow: toShadowJson(replica),
     inflight,
     background: background.running + background.unknown,
     background_unknown: background.unknown,
@@ -166,6 +185,11 @@ export function toReplicaJson(replica: RegisteredReplica, fleet: FleetControl | 
     ramp: toRampJson(replica),
     removing: replica.isRemoving,
   };
+}
+
+function toShadowJson({ shadow, trial }: RegisteredReplica): ReplicaJson['shadow'] {
+  if (shadow === null) return null;
+  return { requests: shadow.share, since: trial?.since ?? null, until: trial?.until ?? null };
 }
 
 function toSilentJson({ silence }: RegisteredReplica): ReplicaJson['silent_streams'] {
@@ -201,16 +225,14 @@ export function toDrainStatus(replica: RegisteredReplica, fleet: FleetControl | 
   return { ...rest, isSafeToStop: safeToStop };
 }
 
-/**
- * Converts the drain state of a name without a replica to JSON. `inflight` is what this gateway still has in flight.
- */
+/** Converts the drain state of a name without a replica to JSON, with what is known of its work. */
 export function toAbsentReplicaJson(
   name: string,
-  inflight: number,
+  { inflight, isSafeToStop }: Pick<ReplicaDrainStatus, 'inflight' | 'isSafeToStop'>,
   drains: Drains,
 ): z.output<typeof absentReplicaSchema> {
   const { drained, since, reason } = drains.stateOf(name);
-  return { name, drained, inflight, since, reason, safe_to_stop: null, absent: true };
+  return { name, drained, inflight, since, reason, safe_to_stop: isSafeToStop, absent: true };
 }
 
 /** How many requests wait for a replica on this gateway. */

@@ -41,7 +41,7 @@ export const afterParam = z
 export type RecordJson = z.output<typeof shownRecordSchema>;
 
 const DURATIONS = (Object.keys(RECORD_FIELDS) as (keyof typeof RECORD_FIELDS)[]).filter(
-  (field) => RECORD_FIELDS[field].type === 'double',
+  (field) => RECORD_FIELDS[field].type === 'double' && field !== 'cost',
 );
 
 /** Converts a record to the shape of `shownRecordSchema`. */

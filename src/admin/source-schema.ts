@@ -1,10 +1,13 @@
 import { z } from 'zod';
-import { type ReadinessGateState, SOURCE_KINDS, SOURCE_STATES, type SourceState } from '#replicas/control';
+import { SOURCE_KINDS, SOURCE_STATES, type SourceState } from '#replicas/discovery';
 
 const count = () => z.int().min(0);
 const sourceState = z.enum(SOURCE_STATES);
 const errorCode = z.string().max(64).nullable();
 
+const advice = z.string().max(256).nullable();
+
+const ADVICE = 'What is to be done, such as the rule that a Role lacks; null if the failure does not say.';
 const ERROR_CAUSE =
   'The code of its cause, such as ECONNREFUSED or ERR_TLS_CERT_ALTNAME_INVALID; null if there is none.';
 
@@ -17,6 +20,7 @@ const readinessGateSchema = z
     since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
     error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
     error_cause: errorCode.describe(ERROR_CAUSE),
+    advice: advice.describe(ADVICE),
     confirmed: count().describe('Pods that got the condition from this gateway since the gate was opened.'),
     waiting: count().describe('Pods that are not ready and have not got it.'),
     waiting_pods: z
@@ -43,6 +47,7 @@ export const sourceSchema = z
     since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
     error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
     error_cause: errorCode.describe(ERROR_CAUSE),
+    advice: advice.describe(ADVICE),
     readiness_gate: readinessGateSchema
       .nullable()
       .describe('The gate for the pods of a source with `readiness_gate`; otherwise null.'),
@@ -64,14 +69,18 @@ export function toSourceJson({
   };
 }
 
-function toReadinessGateJson(gate: ReadinessGateState): z.output<typeof readinessGateSchema> {
-  const { condition, state, since, errorCode, errorCause, confirmedCount, waitingCount, waiting } = gate;
+function toReadinessGateJson(
+  gate: NonNullable<SourceState['readinessGate']>,
+): z.output<typeof readinessGateSchema> {
+  const { condition, state, since, errorCode, errorCause, advice: todo } = gate;
+  const { confirmedCount, waitingCount, waiting } = gate;
   return {
     condition,
     state,
     since,
     error_code: errorCode,
     error_cause: errorCause,
+    advice: todo,
     confirmed: confirmedCount,
     waiting: waitingCount,
     waiting_pods: waiting,

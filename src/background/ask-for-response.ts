@@ -1,5 +1,5 @@
 import { EventScratch, JsonTap, RESPONSES, type ResponseFields } from '#proxy';
-import { type ProbeTarget, probe } from '#replicas/control';
+import { type ProbeTarget, probe } from '#replicas/probes';
 
 /** What a replica says of a response. */
 export type ResponseState =

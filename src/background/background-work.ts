@@ -9,14 +9,14 @@ import {
   type RegisteredReplica,
   type ReplicaRegistry,
   serverKeyOf,
-} from '#replicas/control';
+} from '#replicas/registry';
 import type { SharedState } from '#replicas/shared';
 import type { StateFile } from '#state-dir';
 import { askForResponse, type ResponseState } from './ask-for-response.ts';
 import { printBackground, type StoredBackground, type StoredResponse } from './background-file.ts';
 import { BackgroundStore } from './background-store.ts';
 import { type BackgroundEnd, decideFollow, type FollowStep } from './decide-follow.ts';
-import { makeRecord, withGpuSeconds } from './make-record.ts';
+import { makeRecord, withGpuShare } from './make-record.ts';
 import { Unfollowed } from './unfollowed.ts';
 
 /** What the work in the background is followed with. A pino logger fits as `log`. */
@@ -27,6 +27,8 @@ export interface BackgroundCollaborators {
   readonly limitRows: Pick<LimitRows, 'nameOf' | 'useTokens'>;
   readonly endParkedSpan: EndParkedSpan;
   readonly file: StateFile<StoredBackground>;
+  /** Of all costs. */
+  readonly currency: string;
   /** `limits.background`, in effect. */
   readonly limitMs: () => number;
   readonly log: {
@@ -128,7 +130,7 @@ export class BackgroundWork {
       makeRecord(this.#collaborators, stored, {
         end: 'not_followed',
         ageMs: held.record.e2e_ms,
-        gpuSeconds: 0,
+        gpuShare: null,
         fields: {},
       });
       const limitMs = this.#collaborators.limitMs();
@@ -167,7 +169,7 @@ export class BackgroundWork {
       clearTimeout(server.timer);
       for (const follow of server.follows) {
         const stored: StoredResponse = JSON.parse(follow.text);
-        const record = withGpuSeconds(stored.record, endShare(follow));
+        const record = withGpuShare(stored.record, endShare(follow), this.#collaborators.currency);
         open.push([follow, { ...stored, record }]);
         follow.text = JSON.stringify({ ...stored, record });
         this.#store.changed();
@@ -176,7 +178,7 @@ export class BackgroundWork {
     if (await this.#store.close()) return;
     for (const [{ begunMs }, stored] of open) {
       const ageMs = performance.now() - begunMs;
-      makeRecord(this.#collaborators, stored, { end: 'not_followed', ageMs, gpuSeconds: 0, fields: {} });
+      makeRecord(this.#collaborators, stored, { end: 'not_followed', ageMs, gpuShare: null, fields: {} });
     }
   }
 
@@ -275,12 +277,12 @@ export class BackgroundWork {
     server.follows.delete(follow);
     this.#followedCount -= 1;
     this.#bytes -= follow.text.length;
-    const gpuSeconds = endShare(follow);
+    const gpuShare = endShare(follow);
     const stored: StoredResponse = JSON.parse(follow.text);
     makeRecord(this.#collaborators, stored, {
       end,
       ageMs: performance.now() - follow.begunMs,
-      gpuSeconds,
+      gpuShare,
       fields,
     });
     this.#store.changed();
@@ -341,7 +343,7 @@ export class BackgroundWork {
     if (follow.gpuShare !== null || !replica.config.gpuCount) return;
     const { gpuTimes, memory } = this.#collaborators.shared;
     // The writer after the workers: this thread.
-    follow.gpuShare = new GpuShare(gpuTimes, memory.workerCount, replica);
+    follow.gpuShare = new GpuShare(gpuTimes, memory.workerCount, replica.slot);
     follow.gpuShare.claim();
   }
 
@@ -370,8 +372,8 @@ function waitForServer({ follows }: Server, untilMs: number): void {
   }
 }
 
-/** Ends a share. Returns its seconds; null if there is none. */
-function endShare({ gpuShare }: Follow): number | null {
+/** Ends a share and returns it; null if there is none. */
+function endShare({ gpuShare }: Follow): GpuShare | null {
   gpuShare?.end();
-  return gpuShare?.seconds ?? null;
+  return gpuShare;
 }

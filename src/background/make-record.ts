@@ -1,6 +1,7 @@
 import type { LimitRows } from '#access/limits';
 import type { EndParkedSpan } from '#otel/span';
-import type { ResponseFields } from '#proxy';
+import { addGpuTime, type ResponseFields } from '#proxy';
+import type { GpuShare } from '#replicas';
 import type { StoredResponse } from './background-file.ts';
 import type { BackgroundEnd } from './decide-follow.ts';
 
@@ -8,6 +9,8 @@ import type { BackgroundEnd } from './decide-follow.ts';
 export interface RecordMaking {
   readonly limitRows: Pick<LimitRows, 'useTokens'>;
   readonly endParkedSpan: EndParkedSpan;
+  /** Of all costs. */
+  readonly currency: string;
   readonly log: { error(fields: object, message: string): void };
 }
 
@@ -16,21 +19,21 @@ export interface EndedResponse {
   readonly end: BackgroundEnd;
   /** Since its request arrived. */
   readonly ageMs: number;
-  /** Since it was taken over; null: its replica has no `gpu_count`. */
-  readonly gpuSeconds: number | null;
+  /** Since it was taken over, ended; null: its replica has no `gpu_count`. */
+  readonly gpuShare: GpuShare | null;
   /** What the replica tells of it. */
   readonly fields: ResponseFields;
 }
 
 /** Makes the record of a response, and charges its client for the tokens. Never throws. */
 export function makeRecord(
-  { limitRows, endParkedSpan, log }: RecordMaking,
+  { limitRows, endParkedSpan, log, currency }: RecordMaking,
   { record, http, span, limits, chargedTokens }: Omit<StoredResponse, 'id'>,
-  { end, ageMs, gpuSeconds, fields }: EndedResponse,
+  { end, ageMs, gpuShare, fields }: EndedResponse,
 ): void {
   const isFailed = fields.finish_reasons?.includes('failed') === true;
   const ended = {
-    ...withGpuSeconds(record, gpuSeconds),
+    ...withGpuShare(record, gpuShare, currency),
     ...fields,
     ...(isFailed ? { error_type: 'upstream_error' } : {}),
     background_ms: ageMs,
@@ -49,11 +52,13 @@ export function makeRecord(
   }
 }
 
-/** The record with further GPU time; null: none is known. */
-export function withGpuSeconds(
+/** The record with further GPU time and its cost; null: none is known. */
+export function withGpuShare(
   record: StoredResponse['record'],
-  seconds: number | null,
+  share: GpuShare | null,
+  currency: string,
 ): StoredResponse['record'] {
-  if (seconds === null) return record;
-  return { ...record, gpu_seconds: (record.gpu_seconds ?? 0) + seconds };
+  const later = { ...record };
+  if (share !== null) addGpuTime(later, [share], currency);
+  return later;
 }

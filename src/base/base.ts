@@ -8,7 +8,7 @@
 
 export { atMostOncePerMinute } from './at-most-once-per-minute.ts';
 export { closestName, isSameName } from './closest-name.ts';
-export { toFileProblem } from './file-problem.ts';
+export { explainFileCode, toFileProblem } from './file-problem.ts';
 export { inParallel } from './in-parallel.ts';
 export { createInTurn, type InTurn } from './in-turn.ts';
 export { RepeatedCheck } from './repeated-check.ts';

@@ -1,3 +1,5 @@
+import { findPortHolder } from './port-holder.ts';
+
 /**
  * The gateway or a sub-command cannot start for a reason outside the configuration, such as a port in use or an
  * unwritable state_dir. `message` is one line for the operator; `cause` may hold the system's error.
@@ -25,7 +27,7 @@ export async function orStartError<T>(what: string, promise: Promise<T>): Promis
   try {
     return await promise;
   } catch (error) {
-    throw new StartError(`${what}: ${reasonOf(error)}`, error);
+    throw new StartError(`${what}: ${await reasonOf(error)}`, error);
   }
 }
 
@@ -49,10 +51,6 @@ export function tryCertificates<T>(what: string, action: () => T): T {
 
 /** What system errors mean, and what to do. */
 const REASONS: ReadonlyMap<unknown, string> = new Map([
-  [
-    'EADDRINUSE',
-    'the port is already in use: stop the process that listens there, or configure another port',
-  ],
   ['EADDRNOTAVAIL', 'this machine does not have the address: configure one that it has, or 0.0.0.0 for all'],
   ['ENOTFOUND', 'the host name does not resolve: configure an address of this machine'],
   ['EACCES', 'permission denied'],
@@ -62,8 +60,13 @@ const REASONS: ReadonlyMap<unknown, string> = new Map([
   ['ENOSPC', 'the disk is full'],
 ]);
 
-function reasonOf(error: unknown): string {
+async function reasonOf(error: unknown): Promise<string> {
   if (!(error instanceof Error)) return 'unknown error';
-  const reason = 'code' in error ? REASONS.get(error.code) : undefined;
+  const { code, port } = error as NodeJS.ErrnoException & { readonly port?: number };
+  if (code === 'EADDRINUSE') {
+    const holder = port === undefined ? null : await findPortHolder(port);
+    return `the port is already in use${holder === null ? ': stop the process that listens there' : ` by ${holder}: stop it`}, or configure another port`;
+  }
+  const reason = REASONS.get(code);
   return reason ?? error.message.split('\n', 1)[0] ?? '';
 }

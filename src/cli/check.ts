@@ -60,15 +60,38 @@ async function withCertificates(config: Config, stderr: Invocation['stderr']): P
 interface Notice {
   readonly id: string;
   readonly text: string;
-  /** What to add to the file. */
-  readonly line: string;
+  /** What to add to the file; null: that depends. */
+  readonly line: string | null;
 }
 
-function findNotices({ health }: Config): readonly Notice[] {
+function findNotices(config: Config): readonly Notice[] {
+  return [...findHealthNotices(config), ...findPriceNotices(config)];
+}
+
+function findHealthNotices({ health }: Config): readonly Notice[] {
   if (hasHealthChecks(health)) return [];
   const line = 'health: {}';
   const text = `health checks are off: a replica that fails still gets its share of the requests. To turn them on, add the line "${line}"`;
   return [{ id: 'health_checks_off', text, line }];
+}
+
+/** Where some requests have a cost and others have none, their sum is not what all of them cost. */
+function findPriceNotices({ replicas, gpuHourPrice }: Config): readonly Notice[] {
+  const priced = replicas.filter((replica) => replica.gpuHourPrice !== null);
+  if (priced.length === 0 && Object.keys(gpuHourPrice).length === 0) return [];
+  const unpriced = replicas.filter((replica) => replica.gpuHourPrice === null);
+  const uncounted = priced.filter(({ gpuCount }) => !gpuCount);
+  return [
+    ...toPriceNotice('gpu_hour_price_missing', unpriced, 'no gpu_hour_price'),
+    ...toPriceNotice('gpu_count_missing', uncounted, 'a gpu_hour_price and no gpu_count'),
+  ];
+}
+
+function toPriceNotice(id: string, replicas: Config['replicas'], what: string): readonly Notice[] {
+  if (replicas.length === 0) return [];
+  const [first, ...more] = replicas.map(({ name }) => name);
+  const named = more.length === 0 ? `replica ${first} has` : `replica ${first} and ${more.length} more have`;
+  return [{ id, text: `${named} ${what}: what requests cost there is in no sum`, line: null }];
 }
 
 const HEAD = ['NAME', 'TARGET', 'RESULT', { head: 'TIME', isNumber: true }, 'WHAT TO CHANGE'];

@@ -2,24 +2,35 @@ import { toFileProblem } from '#base';
 import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
-import { type RecordSource, UnreadableError, verifyRecords } from '#records';
+import { verifyRecords } from '#records';
+import { type RecordSource, UnreadableError } from '#records/files';
+import { loadStatementKey, readStatementKey, type StatementKey, verifyStatement } from '#statement';
 import { NotRegularError, openRegularFile } from './regular-file.ts';
+import { toStatementReportText } from './tables/statement-text.ts';
 import { toReportText } from './tables/verify-text.ts';
 
 /** The exit codes, for CI. */
 const EXIT = { proven: 0, notProven: 1, unreadable: 2 } as const;
 
 /**
- * `gateway verify FILE …`: whether the records in files, or the sums of a backend, are those that the gateway has made.
- * Throws a UsageError.
+ * `gateway verify FILE …`: whether the records in files, or the sums of a backend, are those that the gateway has made; with
+ * `--statement`, whether they give a statement. Throws a UsageError or an UnusableSettingError.
  */
 export async function verify(invocation: Invocation): Promise<number> {
   const { values, positionals } = parseArguments(invocation.args, COMMANDS.verify.options);
   if (positionals.length === 0) throw new UsageError('FILE is missing');
-  if ([...positionals, values.sums].filter((path) => path === '-').length > 1) {
+  const { statement, sums } = values;
+  if ([...positionals, sums, statement].filter((path) => path === '-').length > 1) {
     throw new UsageError('- can be given only once');
   }
+  if (statement !== undefined && (sums !== undefined || values.partial)) {
+    throw new UsageError("option '--statement' excludes '--sums' and '--partial'");
+  }
+  if (statement === undefined && values['public-key'] !== undefined) {
+    throw new UsageError("option '--public-key' needs '--statement'");
+  }
   try {
+    if (statement !== undefined) return await proveStatement(statement, positionals, values, invocation);
     const report = await verifyRecords(
       positionals.map((path) => toSource(path, invocation)),
       {
@@ -37,6 +48,24 @@ export async function verify(invocation: Invocation): Promise<number> {
     invocation.stderr.write(`gateway: ${error.message}\n`);
     return EXIT.unreadable;
   }
+}
+
+async function proveStatement(
+  path: string,
+  files: readonly string[],
+  { json, 'public-key': given }: { readonly json?: boolean; readonly 'public-key'?: string },
+  invocation: Invocation,
+): Promise<number> {
+  const key = given === undefined ? null : await readKey(given);
+  const sources = files.map((file) => toSource(file, invocation));
+  const report = await verifyStatement(toSource(path, invocation), sources, key);
+  invocation.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : toStatementReportText(report));
+  return report.proven ? EXIT.proven : EXIT.notProven;
+}
+
+/** A public key in base64, or the file that has it. */
+async function readKey(given: string): Promise<StatementKey> {
+  return readStatementKey(given) ?? (await loadStatementKey(given, `--public-key ${toOneLine(given)}`));
 }
 
 function toSource(path: string, invocation: Invocation): RecordSource {

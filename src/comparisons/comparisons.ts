@@ -3,13 +3,17 @@
  * served. It keeps the facts of the latest requests in columns, and goes on with each comparison while somebody asks.
  *
  * It never knows a call of the admin API. The statistics are those of #verdict.
- * Begin with judge/gateway-judge.ts; groups/ finds whom a selector means, requests/ keeps what is compared.
+ * Begin with judge/gateway-judge.ts; groups/ finds whom a selector means, requests/ keeps what is compared, pairs/ the answers of
+ * shadows beside those that clients got.
  */
 
+export { JudgeExchange } from './fleet/judge-exchange.ts';
 export type { GroupName, GroupsProblem } from './groups/find-groups.ts';
 export type { PodsProblem } from './groups/pod-labels.ts';
 export { parseSelector, SELECTOR_FORM, type Selector } from './groups/selector.ts';
 export { type Answer, type ComparisonState, GatewayJudge } from './judge/gateway-judge.ts';
 export { WRONG_BY_ITSELF } from './judge/judge-groups.ts';
+export type { PairsReport } from './pairs/judge-pairs.ts';
+export { PairLog, type ShadowCounts } from './pairs/pair-log.ts';
 export { RequestRing } from './requests/request-ring.ts';
 export { type OutcomeReading, toObservations } from './requests/to-observations.ts';

@@ -7,7 +7,10 @@ type ValueOf<Kind extends FigureKind> = Kind extends 'text' ? string : number;
 /** That a condition is on, as a producer found it. */
 interface FindingOf<Id extends ConditionId> {
   readonly id: Id;
-  /** The name of what is wrong; empty where there is only one, such as the gateway. */
+  /**
+   * The name of what is wrong; empty where there is only one, such as the gateway. Names and texts may come from clients
+   * and replicas: the board shows them without controls, and cut.
+   */
   readonly subject: string;
   readonly figures: {
     readonly [Name in keyof (typeof CONDITIONS)[Id]['figures']]: ValueOf<
@@ -47,6 +50,8 @@ export interface BoardCollaborators {
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;
   readonly epochMs: () => number;
+  /** Makes a text from elsewhere harmless, at most so many UTF-16 units long. */
+  readonly toShown: (text: string, maxChars: number) => string;
   /** Called at each begin and end. It must not throw. */
   readonly onChange: (change: ConditionChange) => void;
   /** A producer has thrown: its findings stay as they were. */
@@ -58,6 +63,10 @@ export const MAX_SUBJECTS = 100;
 
 /** The subject of those beyond MAX_SUBJECTS. */
 export const OTHER_SUBJECTS = '_OTHER';
+
+/** The most UTF-16 units of a subject, and of a text among the figures. Longer ones are cut. */
+const MAX_SUBJECT_CHARS = 256;
+const MAX_TEXT_CHARS = 2_048;
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -98,13 +107,14 @@ export class ConditionBoard {
   raise(finding: Finding): void {
     const { lastsMs } = CONDITIONS[finding.id] as ConditionDefinition;
     const untilMs = lastsMs === null ? Infinity : this.#collaborators.nowMs() + lastsMs;
-    this.#raised.set(keyOf(finding), { finding, untilMs });
+    const shown = this.#toShown(finding);
+    this.#raised.set(keyOf(shown), { finding: shown, untilMs });
     this.look();
   }
 
   /** Ends what was raised; nothing if it was not. */
   clear(id: ConditionId, subject: string): void {
-    if (this.#raised.delete(keyOf({ id, subject }))) this.look();
+    if (this.#raised.delete(keyOf({ id, subject: this.#toShownSubject(subject) }))) this.look();
   }
 
   start(): void {
@@ -155,13 +165,28 @@ export class ConditionBoard {
     }
     for (const producer of this.#producers) {
       try {
-        producer.found = [...producer.produce()];
+        producer.found = Array.from(producer.produce(), (finding) => this.#toShown(finding));
       } catch (error) {
         this.#collaborators.onDefect(error);
       }
       for (const finding of producer.found) add(finding);
     }
     return found.values();
+  }
+
+  /** Without what has an effect on a terminal, a page or a log. No surface needs to know where a name comes from. */
+  #toShown(finding: Finding): Finding {
+    const { toShown } = this.#collaborators;
+    const figures = Object.entries(finding.figures).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? toShown(value, MAX_TEXT_CHARS) : value,
+    ]);
+    const subject = this.#toShownSubject(finding.subject);
+    return { ...finding, subject, figures: Object.fromEntries(figures) };
+  }
+
+  #toShownSubject(subject: string): string {
+    return this.#collaborators.toShown(subject, MAX_SUBJECT_CHARS);
   }
 
   #note(finding: Finding, nowMs: number): void {

@@ -25,8 +25,8 @@ export const FIGURE_KINDS = ['text', 'count', 'share', 'seconds', 'bytes', 'rati
 
 export type FigureKind = (typeof FIGURE_KINDS)[number];
 
-/** The parts of the page that a condition may be about. */
-export const PLACES = ['replicas', 'reasons', 'records', 'export', 'saturation', 'fleet'] as const;
+/** The parts of the page that a condition may be about; none of them says more of it. */
+export const PLACES = ['replicas', 'reasons', 'records', 'export', 'saturation', 'fleet', 'none'] as const;
 
 export type Place = (typeof PLACES)[number];
 

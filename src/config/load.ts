@@ -130,9 +130,18 @@ function fillDerived(config: Config, directory: string, env: Environment): Confi
     ...absolute,
     replicas: absolute.replicas.map((replica) => {
       const host = replica.url === null ? null : new URL(replica.url).hostname;
-      return { ...replica, host: replica.host ?? host };
+      return { ...replica, host: replica.host ?? host, gpuHourPrice: findPrice(replica, config) };
     }),
   };
+}
+
+/** What an hour of one GPU of a replica costs: its own price, or that of its model; null: it has none. */
+function findPrice(
+  { gpuHourPrice, gpuModel }: Config['replicas'][number],
+  { gpuHourPrice: byModel }: Pick<Config, 'gpuHourPrice'>,
+): number | null {
+  if (gpuHourPrice !== null || gpuModel === null) return gpuHourPrice;
+  return Object.hasOwn(byModel, gpuModel) ? (byModel[gpuModel] ?? null) : null;
 }
 
 /**

@@ -1,123 +1,128 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { redisUrl } from './schema/addresses.ts';
 import { limits, shutdown, timeouts } from './schema/bounds.ts';
 import { apiClient, tenantLimits } from './schema/clients.ts';
-import { duration, flag, listOf, oneOf } from './schema/codecs.ts';
+import { duration, flag, listOf, oneOf, text } from './schema/codecs.ts';
 import { gateway } from './schema/gateway.ts';
 import { HEALTH_OFF, health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
-import { facts, factsOf, itemOf, type KeyFacts, keysOf, RELOADED, section } from './schema/keys.ts';
-import { path, plainName } from './schema/names.ts';
-import { replicas } from './schema/replicas.ts';
+import { facts, factsOf, itemOf, type KeyFacts, keysOf, orOff, RELOADED, section } from './schema/keys.ts';
+import { oneLine, path, plainName } from './schema/names.ts';
+import { gpuHourPrice, replicas } from './schema/replicas.ts';
 import { aliases, endpoints, headers, pass, retry, routing } from './schema/requests.ts';
-import { exporting, metrics, prefixHash, trace } from './schema/telemetry.ts';
+import { shadow } from './schema/shadow.ts';
+import { exporting, history, metrics, prefixHash, trace } from './schema/telemetry.ts';
 
 const discovery = section({
   models_interval: duration({ minMs: 100 })
     .prefault('30s')
-    .describe(
-      'How often the gateway reads /v1/models of replicas, to see whether they answer and what they serve, and /version of vLLM. One that does not answer is asked about every 2 seconds.',
-    ),
+    .describe('How often the gateway reads /v1/models of each replica.'),
   dns_interval: duration({ minMs: 100 })
     .prefault('10s')
-    .describe('How often DNS names in `url` and `dns` are resolved again.'),
+    .describe('How often it resolves the DNS names in `url` and `dns`.'),
 });
 
 const rollout = section({
   ramp: duration({ minMs: 0 })
     .prefault('0s')
     .describe(
-      'How long the share of turns of an undrained replica grows, from 5 % of an even share to all of it, if the undrain does not say. `0s`: not at all.',
+      'How long an undrained replica takes to get its full share of turns, unless the undrain says otherwise.',
     ),
 });
 
 const log = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
-    .describe('The lowest level that is logged.')
+    .describe('The lowest level to log.')
     .register(facts, RELOADED),
   format: oneOf(['auto', 'json', 'text'])
     .prefault('auto')
-    .describe(
-      '`json`: one JSON object per line. `text`: lines for people. `auto`: text if standard output is a terminal, else JSON.',
-    ),
+    .describe('`json`: one object per line. `text`: for people. `auto`: text on a terminal, else JSON.'),
   requests: flag()
     .prefault(false)
-    .describe('Whether each request is logged as one line, without its text.')
+    .describe('Log one line per request, without its text.')
     .register(facts, RELOADED),
 });
 
 const state = section({
-  redis: redisUrl()
-    .optional()
-    .describe(
-      'A Redis or Valkey server through which gateways share drains, the number of requests in flight, and what clients use of their limits.',
-    ),
+  redis: redisUrl().optional().describe('The Redis or Valkey server that the gateways share.'),
   prefix: plainName()
     .prefault('spangate')
-    .describe(
-      'All keys begin with this prefix in braces. Gateways with different prefixes form separate fleets.',
-    ),
+    .describe('What all keys begin with. A different prefix is a different fleet.'),
 });
+
+const pricesTitle = 'GPU models with their price per hour, such as H100: 2.49';
 
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
 export const configSchema = section({
   gateway: gateway.prefault({}).describe('The listeners.'),
-  headers: headers.prefault({}).describe('Request headers that are recorded.').register(facts, RELOADED),
+  headers: headers
+    .prefault({})
+    .describe('The request headers that name what is recorded. Without a default, none is read.')
+    .register(facts, RELOADED),
   endpoints: endpoints
     .prefault([])
-    .describe(
-      'Which endpoints are relayed and recorded beside chat completions, completions and embeddings: see endpoints.md.',
-    )
+    .describe('Endpoints besides chat completions, completions and embeddings: see endpoints.md.')
     .register(facts, RELOADED),
   pass: pass
     .prefault([])
     .describe(
-      'What is relayed to the next replica in turn and not recorded, as a method and a path, such as `GET /version`. `POST /v1/files/*` stands for all paths below `/v1/files/`: see routing.md.',
+      'What is relayed to the next replica in turn without a record; `POST /v1/files/*` covers all paths below: see routing.md.',
     )
     .register(facts, RELOADED),
   models_listing: oneOf(['next_replica', 'union'])
     .prefault('next_replica')
     .describe(
-      "What `GET /v1/models` answers: `next_replica`: that replica's own list; `union`: every model of all replicas once, and `GET /v1/models/{id}`.",
+      'How `GET /v1/models` is answered. `next_replica`: by the next replica in turn. `union`: by the gateway, with every model of all replicas; also `GET /v1/models/{id}`.',
     )
     .register(facts, RELOADED),
   aliases: aliases
     .prefault({})
-    .describe(
-      'Further names of models, such as `gpt-4o: llama-3.3-70b`. The name is replaced in the request, and back in the answer: see routing.md.',
-    )
+    .describe('Other names for models, replaced in the request and back in the answer: see routing.md.')
     .register(facts, RELOADED),
   state_dir: path()
     .prefault('./state')
-    .describe('The directory of the salt, the drains and the exported files.'),
-  state: state.prefault({}).describe('State that several gateways share: see fleet.md.'),
+    .describe('Where the gateway keeps the salt, drains, history and record files.'),
+  state: state.prefault({}).describe('Drains and limits that several gateways share: see fleet.md.'),
   replicas,
+  gpu_hour_price: z
+    .record(oneLine('the gpu_model of replicas'), gpuHourPrice(), { error: pricesTitle })
+    .meta({ title: pricesTitle })
+    .prefault({})
+    .describe('What one GPU costs per hour, by `gpu_model`: see metrics.md#cost.')
+    .register(facts, RELOADED),
+  currency: text('a code of ISO 4217, such as EUR or USD', /^[A-Z]{3}$/)
+    .prefault('USD')
+    .describe('The currency of all prices and costs.'),
   clients: listOf(apiClient, 'a list of at least one client', { min: 1 })
     .optional()
     .describe(
-      'The clients that may send requests. Without this key and `clients_file` nobody needs an API key.',
+      'The clients that may send requests. Without `clients`, `clients_file` and `jwt`, nobody needs an API key.',
     )
     .register(facts, RELOADED),
   clients_file: path()
     .optional()
-    .describe(
-      'A file with more clients: JSON lines, or a list in YAML of up to 1 MiB. It is read again when it changes.',
-    )
+    .describe('A file with more clients, read again when it changes: see api-keys.md.')
     .register(facts, RELOADED),
   jwt: jwt
     .optional()
     .describe(
-      'Tokens of an issuer (JWT) that are accepted as API keys, beside `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
+      'Tokens (JWT) accepted as API keys, besides `clients` or instead of them: see api-keys.md. Limits apply to each tenant.',
     )
     .register(facts, RELOADED),
   tenant_limits: tenantLimits
     .optional()
     .describe(
-      'Limits of each tenant over all its clients, with the keys `max_inflight`, `requests_per_minute` and `tokens_per_minute`; `default` is for every other tenant. Needs `clients`, `clients_file` or `jwt`: see api-keys.md.',
+      '`max_inflight`, `requests_per_minute` and `tokens_per_minute` of each tenant, over all its clients; `default` is for all others: see api-keys.md.',
     )
     .register(facts, RELOADED),
   routing: routing.prefault({}).describe('How a replica is chosen.').register(facts, RELOADED),
+  progressive_usage: flag()
+    .prefault(false)
+    .describe(
+      'Make vLLM and llama.cpp report tokens with each event, so that streams that clients leave have them too. It takes CPU: see endpoints.md.',
+    )
+    .register(facts, RELOADED),
   retry: retry
     .prefault({})
     .describe('Whether the next replica is tried if one answers that it cannot serve now: see routing.md.')
@@ -125,8 +130,12 @@ export const configSchema = section({
   health: health
     .prefault(HEALTH_OFF)
     .describe(
-      'Which replicas are failing, and so tried after the others. Without this section none is: `passive`, `active` and `frozen_after` are then off. `health: {}` turns them on with the values below.',
+      'Which replicas count as failing, and so are tried after the others. Without this section, none: `passive`, `active` and `frozen_after` are off. `health: {}` turns them on with the values below.',
     )
+    .register(facts, RELOADED),
+  shadow: shadow
+    .prefault({})
+    .describe('What is copied to replicas with the role `shadow`: see shadow.md.')
     .register(facts, RELOADED),
   rollout: rollout
     .prefault({})
@@ -134,14 +143,26 @@ export const configSchema = section({
     .register(facts, RELOADED),
   discovery: discovery
     .prefault({})
-    .describe('How often the gateway looks up what this file does not set.')
+    .describe('How often the gateway looks up what this file leaves open.')
     .register(facts, RELOADED),
   export: exporting.prefault({}).describe('How records reach a collector.'),
+  history: orOff(history)
+    .prefault({})
+    .describe(
+      "The gateway's own memory in state_dir: records, usage, a timeline; see history.md. `history: off` turns it off.",
+    )
+    .register(facts, RELOADED),
+  statement_key: path()
+    .optional()
+    .describe(
+      'The file with the key that `gateway statement` signs with, or its public part, which GET /admin/statement-key shows: see statements.md.',
+    )
+    .register(facts, RELOADED),
   metrics: metrics.prefault({}).describe('Metrics for GET /metrics and the collector.'),
-  trace: trace.prefault({}).describe('Trace context of clients, and spans.'),
+  trace: trace.prefault({}).describe('Traces of clients, and spans.'),
   prefix_hash: prefixHash.prefault({}).describe('Salted hashes of the beginning of the request text.'),
   timeouts: timeouts.prefault({}).describe('How long the gateway waits.').register(facts, RELOADED),
-  limits: limits.prefault({}).describe('Limits on what the gateway holds.'),
+  limits: limits.prefault({}).describe('How much the gateway holds.'),
   shutdown: shutdown.prefault({}).describe('The steps after SIGTERM or SIGINT.').register(facts, RELOADED),
   log: log.prefault({}).describe('The lines on standard output.'),
 });

@@ -1,4 +1,4 @@
-import { logForgotten } from '#replicas/control';
+import { logForgotten } from '#replicas/drains';
 import type { FleetState } from './rules/fleet-state.ts';
 import type { LeftWork } from './rules/left-work.ts';
 import type { GatewayStatus } from './rules/liveness.ts';

@@ -8,7 +8,7 @@
 export { FleetLog } from './fleet-log.ts';
 export { type Fleet, openFleet } from './joined-fleet.ts';
 export { createMembershipFile } from './membership-file.ts';
-export { openRedisChannel } from './redis/redis-channel.ts';
+export { RedisChannels } from './redis/redis-channel.ts';
 export { pingRedis } from './redis/redis-connection.ts';
 export { createRedisStore } from './redis/redis-store.ts';
 export { ResponseExchange } from './responses/response-exchange.ts';

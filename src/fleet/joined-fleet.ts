@@ -1,4 +1,3 @@
-import { KEPT_GONE_MS, LOOK_FOR_GONE_MS } from '#replicas/control';
 import {
   type ChangeDetails,
   type DrainChange,
@@ -6,6 +5,7 @@ import {
   newLogicalTimestamp,
   nextDrainState,
 } from '#replicas/drain-state';
+import { KEPT_GONE_MS, LOOK_FOR_GONE_MS } from '#replicas/drains';
 import type { BackgroundCount } from '#replicas/terms';
 import { type ClientLimitsPort, ClientUseExchange } from './client-use.ts';
 import { type FleetStore, WrongTypeError } from './fleet-store.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Drains } from '#replicas/control';
 import { newLogicalTimestamp } from '#replicas/drain-state';
+import type { Drains } from '#replicas/drains';
 import type { FleetLog } from './fleet-log.ts';
 import type { MembershipFile, StoredMembership } from './membership-file.ts';
 import { createFleetState, type FleetState, nextHeartbeat } from './rules/fleet-state.ts';

@@ -3,25 +3,27 @@ import { type Certificates, CertificateWatcher, createCertificateReader } from '
 import { type ClientList, ClientsWatcher, readClients } from '#access/clients';
 import { JwksSource } from '#access/jwt';
 import { ClientLimitTable, LimitRows, type TenantKind } from '#access/limits';
-import { FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
-import { createInTurn, orStartError } from '#base';
+import { createClientUsage, FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
+import { createInTurn, orStartError, StartError } from '#base';
 import { readVersion } from '#base/embedded';
 import type { Config } from '#config';
+import { toShownName } from '#otel/base';
 import { CollectorHeaders, toShownAddress } from '#otel/collector';
-import {
-  createReplicaControl,
-  createResolver,
-  createStoredResponsesFile,
-  type ReplicaChanges,
-  type ReplicaControl,
-} from '#replicas/control';
-import { SharedState, StoredResponses } from '#replicas/shared';
+import { createReplicaControl, createStoredResponsesFile, type ReplicaControl } from '#replicas/control';
+import { createResolver } from '#replicas/discovery';
+import type { ReplicaChanges } from '#replicas/registry';
+import { SharedState } from '#replicas/shared';
+import { StoredResponses } from '#replicas/stored-responses';
 import { createBoard } from './composition/board.ts';
 import { composeAdmin } from './composition/compose-admin.ts';
 import { composeDataPlane } from './composition/compose-data-plane.ts';
 import { composeFleet } from './composition/compose-fleet.ts';
+import { composeHistory } from './composition/compose-history.ts';
 import { composeResponseExchange } from './composition/compose-response-exchange.ts';
+import { composeRollouts } from './composition/compose-rollouts.ts';
+import { composeStatementKey } from './composition/compose-statement-key.ts';
 import { ConfigInEffect } from './composition/config-in-effect.ts';
+import { createLoadChannels } from './composition/fleet-channel.ts';
 import type { Composition, GatewayCollaborators } from './composition/gateway-collaborators.ts';
 import { GatewayEvents } from './composition/gateway-events.ts';
 import { listenOn } from './composition/listen-on.ts';
@@ -76,12 +78,16 @@ export async function composeGateway(
   const inTurn = createInTurn();
   const readCertificates = createCertificateReader();
   const certificates = await readCertificates(config);
+  const statementKey = await composeStatementKey(inEffect);
   const workerCount = toWorkerCount(config);
   const memory = allocateServingMemory(workerCount, config.limits);
   const board = createBoard({ log, events, parts });
   const version = await readVersion();
   const onStateWrite = createStateWriteNotes(board);
-  const composition = { inEffect, collaborators, parts, events, board, onStateWrite, memory, version };
+  const loadChannels = createLoadChannels(inEffect);
+  const composition = {
+    ...{ inEffect, collaborators, parts, events, board, onStateWrite, memory, loadChannels, version },
+  };
 
   /** Of the configuration that is prepared, or in effect. */
   let read = certificates;
@@ -89,6 +95,13 @@ export async function composeGateway(
   const replicas = await composeReplicas(composition, certificates);
   // Only the replicas can refuse a configuration that was prepared: they come first.
   inEffect.onChange(async (next) => {
+    const last = replicas.findLastServer(next.replicas);
+    if (last !== null) {
+      const { replica, model } = last;
+      throw new StartError(
+        `replicas: ${replica} cannot become a shadow, as it alone serves ${toShownName(model)}`,
+      );
+    }
     read = await readCertificates(next);
     return async () => {
       changes = await replicas.configure(withCertificates(next, read));
@@ -117,10 +130,14 @@ export async function composeGateway(
     authority: {
       refreshKeys: () => jwksSource.refresh(),
       limitRowOf: async (kind: TenantKind, tenant: string) => limitRows.rowOfTenant(kind, tenant),
+      tellUsage: (client, search) => tellUsage(client, search),
     },
   });
   const { serving, telemetry } = dataPlane;
+  const history = composeHistory(composition, telemetry);
+  const tellUsage = createClientUsage(history);
   const fleet = await composeFleet(composition, { replicas, limitRows });
+  const rollouts = await composeRollouts(composition);
   const { configSource } = collaborators;
   const configConditions = configSource === undefined ? null : addConfigConditions(board, configSource);
   if (configConditions !== null) parts.add('watches', configConditions.watch);
@@ -139,9 +156,12 @@ export async function composeGateway(
     replicas,
     fleet,
     dataPlane,
+    history,
     certificates,
     failedTokens,
+    rollouts,
     reload,
+    statementKey,
   });
   const certificateWatcher = new CertificateWatcher(certificates, {
     intervalMs: FILE_INTERVAL_MS,
@@ -178,10 +198,10 @@ export async function composeGateway(
     start: () => jwksSource.start(async (keys) => void (await serving.all.useJwtKeys(keys))),
     stop: () => jwksSource.stop(),
   });
-  composeResponseExchange(composition);
+  await composeResponseExchange(composition);
   addProducers(composition, {
     ...{ replicas, dataPlane, certificateWatcher, clientsWatcher },
-    ...{ fleet, jwksSource, failedTokens, limitRows },
+    ...{ fleet, jwksSource, failedTokens, limitRows, history, rollouts },
   });
   const clients = composeListener(composition, serving);
 
@@ -192,7 +212,7 @@ export async function composeGateway(
       listen: { host: config.gateway.listen.host, port: clients.port },
       adminListen: { host: config.gateway.adminListen.host, port: admin.port },
       replicaCount: replicas.registry.replicas.length,
-      models: [...new Set(replicas.registry.replicas.flatMap(({ models }) => models ?? []))],
+      models: [...new Set(replicas.registry.serving.flatMap(({ models }) => models ?? []))],
       collector: telemetry.collector === undefined ? null : toShownAddress(telemetry.collector),
       workerCount,
     }),

@@ -5,6 +5,8 @@
 const STAGES = [
   /** state_dir belongs to this gateway until all else has stopped. */
   'state',
+  /** Hears of records and actions until all else has stopped. */
+  'history',
   'replicas',
   'stored responses',
   /** The threads that serve clients, and the live figures about them. */

@@ -3,7 +3,7 @@ import { type InTurn, StartError } from '#base';
 import { type Config, ConfigError, planReload } from '#config';
 import { type EnvironmentSecrets, findChangedSecrets, SecretError } from '#config/secrets';
 import type { AdminAction } from '#otel/span';
-import { type ReplicaChanges, TooManyReplicasError } from '#replicas/control';
+import { type ReplicaChanges, TooManyReplicasError } from '#replicas/registry';
 
 /** A configuration file that can be read again. */
 export interface ConfigSource {

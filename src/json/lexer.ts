@@ -1,4 +1,5 @@
 import { BACKSLASH, QUOTE, viewOf } from '#json/bytes';
+import { MIN_WIDE_BYTES, wideStrings } from '#json/strings';
 import { DOT, LOWER_E, MINUS, NINE, PLUS, ZERO } from './literal-bytes.ts';
 
 /** The bytes are not one JSON text. The message names the offset only, since the input may be a prompt. */
@@ -90,10 +91,11 @@ export class JsonLexer {
     const end = this.#end;
     let at = this.position;
     const wordsFrom = at + SHORT_STRING_BYTES;
+    const wideFrom = wideStrings === null ? end : at + MIN_WIDE_BYTES;
     this.hasEscapes = false;
     while (at < end) {
       if (at >= wordsFrom) {
-        at = this.#skipPlainWords(at);
+        at = at >= wideFrom ? this.#skipWide(at) : this.#skipPlainWords(at, Math.min(wideFrom, end));
         if (at >= end) break;
       }
       const byte = bytes[at] as number;
@@ -122,18 +124,27 @@ export class JsonLexer {
     if (at >= searchFrom) {
       const quote = bytes.indexOf(QUOTE, at);
       // A string with one escaped quote usually has more: a search for each would take longer.
-      at = quote > 0 && bytes[quote - 1] !== BACKSLASH ? quote : endOfChecked(bytes, at, this.#end);
+      if (quote > 0 && bytes[quote - 1] !== BACKSLASH) at = quote;
+      else at = wideStrings?.skip(bytes, at, this.#end) ?? endOfChecked(bytes, at, this.#end);
     }
     if (at >= this.#end) throw new JsonSyntaxError(this.#end);
     this.position = at + 1;
     return at;
   }
 
-  /** Returns the offset of the next quote, backslash or control character, or near the end an offset before it. */
-  #skipPlainWords(from: number): number {
+  /** Steps over valid escapes, too. */
+  #skipWide(from: number): number {
+    if (wideStrings === null) return from;
+    const at = wideStrings.skip(this.#bytes, from, this.#end);
+    if (wideStrings.hasEscapes) this.hasEscapes = true;
+    return at;
+  }
+
+  /** Returns the offset of the next quote, backslash or control character, or near `end` an offset before it. */
+  #skipPlainWords(from: number, end: number): number {
     this.#view ??= viewOf(this.#bytes);
     const view = this.#view;
-    const last = this.#end - 4;
+    const last = end - 4;
     let at = from;
     for (; at <= last; at += 4) {
       const marks = marksOfSpecial(view.getInt32(at, true));

@@ -1,5 +1,6 @@
 import type { Admission } from '#access/limits';
-import type { ExchangeEnd, HttpExchange, RequestHead } from '#wire';
+import type { ExchangeEnd, HttpExchange } from '#wire/client';
+import type { RequestHead } from '#wire/message';
 import {
   AmbiguousMember,
   Failure,

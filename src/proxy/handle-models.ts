@@ -1,10 +1,10 @@
+import type { ApiClient } from '#proxy/entry';
 import type { ReplicaPool } from '#replicas';
 import { forward } from './attempt/forward.ts';
 import { NO_SUBJECT, UnrecordedAttempts } from './attempt/unrecorded-attempts.ts';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
 import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
-import type { ApiClient } from './request/api-clients.ts';
 import { type ModelAliases, resolveModel } from './request/model-aliases.ts';
 
 /** Answers a request for the list of models with that of the next replica in turn. Leaves no record. */

@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { TenantLimits } from '#access/limits';
-import type { HttpExchange } from '#wire';
+import type { ApiClient, ClientRefusal } from '#proxy/entry';
+import { isLoop } from '#proxy/entry';
+import type { HttpExchange } from '#wire/client';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import { isOfResponses, RESPONSES, storedResponseIdIn } from './endpoints/responses.ts';
-import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH } from './endpoints/table.ts';
+import { HEALTH_PATH, MODEL_PREFIX, MODELS_PATH, USAGE_PATH } from './endpoints/table.ts';
 import { Exchange, InFlight } from './exchange.ts';
 import { toFailureJson } from './failure.ts';
 import { answerModel, answerModels, handleModels } from './handle-models.ts';
 import { handlePassed, toSubject } from './handle-passed.ts';
 import { handleRecorded, startRecording } from './handle-recorded.ts';
-import { isLoop } from './loop-detection.ts';
+import { answerUsage } from './handle-usage.ts';
 import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
 import { tenantOf } from './record/recorded-fields.ts';
-import type { ApiClient, ClientRefusal } from './request/api-clients.ts';
 import { toResponseReader } from './request/response-owner.ts';
 import { EventScratch } from './response/events/event-scratch.ts';
 import { createStepLog } from './step-log.ts';
@@ -230,6 +231,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
         beginUnrecorded(http, settings, (exchange, client) =>
           answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool, settings.aliases),
         );
+      } else if (method === 'GET' && path === USAGE_PATH && settings.tellsUsage) {
+        beginCounted(http, settings, (exchange, client) => void answerUsage(exchange, client, collaborators));
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
       } else {

@@ -7,18 +7,17 @@
  * its words.
  */
 
+export type { AnswerEnd, AnswerListener, SendListener, SentRequest } from './attempt/copying.ts';
 export { logDefect } from './defect.ts';
 export { RESPONSES } from './endpoints/responses.ts';
 export { endpointsByPath } from './endpoints/table.ts';
 export { createProxy } from './handle-request.ts';
-export { createViaName } from './loop-detection.ts';
-export { PassedPaths } from './passed-paths.ts';
 export type { ProxyLog, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 export type { BackgroundResponse } from './record/background-response.ts';
+export { addGpuTime } from './record/gpu-time.ts';
 export { loadSalt } from './record/salt.ts';
-export { type ApiClient, type ApiClientEntry, ApiClients } from './request/api-clients.ts';
 export { createBodyInspector } from './request/inspection/body-inspector.ts';
-export { createTrustedProxies } from './request/trusted-proxies.ts';
+export { AnswerReader, type OutputSink } from './response/answer-reader.ts';
 export { EventScratch } from './response/events/event-scratch.ts';
 export { JsonTap } from './response/json-tap.ts';
 export type { ResponseFields } from './response/response-fields.ts';

@@ -1,7 +1,7 @@
+import type { PassedPaths } from '#proxy/entry';
 import { toShownText } from '#wire';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint, HEALTH_PATH, MODELS_PATH } from './endpoints/table.ts';
-import type { PassedPaths } from './passed-paths.ts';
 
 const PASSED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 /** The prefix of most paths. Base URLs of client libraries are often given without it, or twice. */

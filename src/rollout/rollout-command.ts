@@ -3,65 +3,55 @@ import { type AdminClient, type GatewayOptions, openAdmin } from '#cli/admin-cli
 import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
-import { checkSameGateways, identify } from './gateways/gateway-identity.ts';
+import { toMark } from '#rollout-board/facts';
+import { checkSameGateways, type GatewayIdentity, identify } from './gateways/gateway-identity.ts';
 import { RolloutGateways } from './gateways/gateways.ts';
 import type { ReplicaView } from './gateways/replica-view.ts';
-import { toMark } from './gateways/rollout-mark.ts';
-import { findUnservedModel, planRollout } from './plan.ts';
+import { beginRollout } from './prepare/begin.ts';
+import { takeUp } from './prepare/take-up.ts';
 import { lockRollout } from './progress-file/rollout-lock.ts';
-import { openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
+import { isOver, openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
 import { createReporter } from './report/create-reporter.ts';
-import { fillCommand, findUnfitFact } from './restart/fill-command.ts';
-import { newSpanId, newTraceId } from './rollout-trace.ts';
+import { findUnfitFact } from './restart/fill-command.ts';
 import { runRollout } from './run-rollout.ts';
-import { type RolloutSettings, type SettingOptions, toConfigPath, toSettings } from './settings.ts';
+import { correctSettings, type RolloutSettings, toAddresses, toSettings } from './settings.ts';
+import { toRolloutState } from './tell/plan-facts.ts';
+import { findRollout } from './tell/read-rollout.ts';
 
-/** Options that a resumed rollout has in its file. */
-const STORED = [
-  'model',
-  'all',
-  'exec',
-  'watch',
-  'probe',
-  'max-unavailable',
-  'verdict',
-  'ramp',
-  'timeout',
-  'restart-timeout',
-  'compare-timeout',
-  'force',
-  'reason',
-  'new',
-] as const;
+/** Options that say what a rollout is. One that is resumed has them in its file. */
+const FIXED = ['model', 'all', 'reason', 'new'] as const;
+
+/** The id of a rollout: the mark that its drains have. */
+const ID = /^[0-9a-f]{8}$/;
+
+/** A rollout that can run. */
+interface Prepared {
+  readonly state: RolloutState;
+  readonly say: readonly string[];
+  /** Replicas that stay drained although no rollout is at work on them any more. */
+  readonly leftDrained: readonly string[];
+}
 
 /**
  * `gateway rollout`: restarts replicas, one or a few at a time, and compares each with its peers before it goes on. Its
  * exit codes are in `EXIT_CODES`.
  */
 export async function rollout(invocation: Invocation): Promise<number> {
-  const { args, env, stdin, signals } = invocation;
+  const { args, env, stdin, signals, pid } = invocation;
   const { values, positionals } = parseArguments(args, COMMANDS.rollout.options);
   const file = openStateFile(values.state, env);
   await using _lock = await lockRollout(file.path, invocation);
-  const isNew = values.new === true;
-  const stored = await readUnfinished(file, isNew);
+  const stored = await readUnfinished(file, values.new === true);
   const isResumed = values.resume === true;
-  if (isResumed) {
-    const given = STORED.find((option) => values[option] !== undefined);
-    if (given !== undefined || positionals.length > 0) {
-      const what = given === undefined ? JSON.stringify(positionals[0]) : `option '--${given}'`;
-      throw new UsageError(`${what} does not go with --resume, which goes on as the rollout began`);
-    }
-    if (stored === null) throw new StartError(`there is no rollout to resume: ${file.path} does not exist`);
-  } else if (stored !== null && !isNew) {
-    const left = stored.replicas.filter(({ stage }) => stage !== 'done').map(({ name }) => name);
+  if (isResumed) refuseFixed(values, positionals);
+  else if (stored !== null && values.new !== true) {
     throw new StartError(
-      `a rollout is not finished (${left.join(', ')}; ${file.path}): go on with --resume, or begin anew with --new`,
+      `a rollout is not finished (${leftOf(stored).join(', ')}; ${file.path}): go on with --resume, or begin anew with --new`,
     );
   }
-  const settings =
-    isResumed && stored !== null ? withGateways(stored.settings, values) : toSettings(values, env);
-  if (isResumed && settings.exec !== null) fillCommand(settings.exec);
+  const [id] = positionals;
+  const resumed = isResumed ? await findResumed(stored, { id, values, path: file.path, invocation }) : null;
+  const settings = resumed === null ? toSettings(values, env) : correctSettings(resumed.settings, values);
   const isPerson = settings.exec === null && !settings.isWatched;
   if (isPerson && (values.json === true || stdin.setRawMode === undefined)) {
     throw new UsageError(
@@ -70,51 +60,116 @@ export async function rollout(invocation: Invocation): Promise<number> {
   }
   const clients = await openGateways(settings, values, env);
   const identities = await Promise.all(clients.map((client) => identify(client, signals.shutdown)));
-  if (isResumed && stored !== null) checkSameGateways(stored.gateways, identities);
   const gateways = new RolloutGateways(clients, signals.shutdown);
   const replicas = await gateways.replicas();
-  const say: string[] = [];
-  let state: RolloutState | null =
-    isResumed && stored !== null ? { ...stored, settings, gateways: identities } : null;
-  if (state === null) {
-    const givenUp = stored === null ? [] : [stored.traceId, ...stored.givenUp];
-    const selection = { names: positionals, model: values.model ?? null, isAll: values.all === true };
-    const { names, leftAlone } = planRollout(selection, replicas);
-    const left = findDrainedBy(givenUp, replicas).filter((name) => !names.includes(name));
-    if (left.length > 0) say.push(`still drained by the rollout that is given up: ${left.join(', ')}`);
-    if (leftAlone.length > 0) say.push(`left alone, because already drained: ${leftAlone.join(', ')}`);
-    const unserved = settings.isForced ? null : findUnservedModel(names, settings.maxUnavailable, replicas);
-    if (unserved !== null) throw new StartError(`nothing was drained: ${unserved} (--force rolls anyway)`);
-    state = createState(names, { settings, gateways: identities, givenUp });
-  }
-  if (settings.exec !== null) checkFacts(state, replicas);
+  const { skip = [], accept = [] } = values;
+  const prepare = (): Prepared => {
+    if (resumed !== null) return takeUpFor(resumed, { settings, gateways: identities, skip, accept });
+    const { model = null, all: isAll = false } = values;
+    const selection = { names: positionals, model, isAll, skip };
+    const found = { settings, gateways: identities, replicas, replaced: stored, accepted: accept };
+    const { leftBehind, ...begun } = beginRollout({ selection, ...found });
+    return { ...begun, leftDrained: leftBehind };
+  };
+  const { state, say, leftDrained } = prepare();
+  if (resumed !== null) await refuseOlder(resumed, clients, signals.shutdown);
+  if (settings.exec !== null || settings.onBad !== null) checkFacts(state, replicas);
   const reporter = createReporter(invocation, {
     isJson: values.json === true,
     names: state.replicas.map(({ name }) => name),
   });
   for (const line of say) reporter.say(line);
-  return await runRollout(state, { isResumed, gateways, file, reporter, env, signals });
+  return await runRollout(state, { isResumed, leftDrained, clients, file, reporter, env, pid, signals });
+}
+
+type Values = ReturnType<typeof parseArguments<typeof COMMANDS.rollout.options>>['values'];
+
+/** Throws a UsageError for what says what a rollout is: that stays as it began. */
+function refuseFixed(values: Values, positionals: readonly string[]): void {
+  const given = FIXED.find((option) => values[option] !== undefined);
+  const [id, surplus] = positionals;
+  const wrong = id !== undefined && !ID.test(id) ? id : surplus;
+  if (given === undefined && wrong === undefined) return;
+  const what = given === undefined ? JSON.stringify(wrong) : `option '--${given}'`;
+  throw new UsageError(`${what} does not go with --resume: what is rolled, and why, stays as it began`);
+}
+
+/** Finds the rollout that is to go on: in the file, or with `id` also at the gateways. Throws a StartError. */
+async function findResumed(
+  stored: RolloutState | null,
+  {
+    id,
+    values,
+    path,
+    invocation: { env, signals },
+  }: {
+    readonly id: string | undefined;
+    readonly values: Values;
+    readonly path: string;
+    readonly invocation: Invocation;
+  },
+): Promise<RolloutState> {
+  if (id === undefined) {
+    if (stored !== null) return stored;
+    throw new StartError(
+      `there is no rollout to resume: ${path} does not exist. One that began elsewhere goes on by its id: see gateway rollouts`,
+    );
+  }
+  if (stored !== null && toMark(stored.traceId) !== id) {
+    throw new StartError(`another rollout is not finished (${path}): name another file with --state`);
+  }
+  const { admins, configPath } = stored?.settings ?? toAddresses(values, env);
+  const clients = await openGateways({ admins, configPath }, values, env);
+  const shown = await findRollout(clients, id, signals.shutdown);
+  if (stored !== null && (shown === null || shown.run <= stored.run)) return stored;
+  if (shown === null) throw new StartError(`no gateway knows the rollout ${id}: see gateway rollouts`);
+  const { exec = null, 'on-bad': onBad = null } = values;
+  const identities = await Promise.all(clients.map((client) => identify(client, signals.shutdown)));
+  return toRolloutState(shown, { ...toAddresses(values, env), exec, onBad }, identities);
+}
+
+/** Throws a StartError if the rollout has gone on elsewhere since. */
+async function refuseOlder(
+  { traceId, run }: RolloutState,
+  clients: readonly AdminClient[],
+  signal: AbortSignal,
+): Promise<void> {
+  const id = toMark(traceId);
+  const shown = await findRollout(clients, id, signal);
+  if (shown === null || shown.run <= run) return;
+  const { user, host } = shown.driver;
+  throw new StartError(
+    `this rollout has gone on elsewhere, by ${toOneLine(user)}@${toOneLine(host)}: go on from there with --resume ${id}`,
+  );
+}
+
+/** Throws if the gateways are others than those that it began with. */
+function takeUpFor(
+  stored: RolloutState,
+  corrections: Parameters<typeof takeUp>[1] & { readonly gateways: readonly GatewayIdentity[] },
+): Prepared {
+  checkSameGateways(stored.gateways, corrections.gateways);
+  const { state, skipped } = takeUp(stored, corrections);
+  return { state, say: [], leftDrained: skipped };
+}
+
+/** The names of the replicas that something is left to do for. */
+function leftOf({ replicas, settings }: RolloutState): readonly string[] {
+  return replicas.filter((replica) => !isOver(replica, settings)).map(({ name }) => name);
 }
 
 /** Throws a StartError if the command cannot be told what a replica is called, or where it is. */
 function checkFacts(state: RolloutState, replicas: readonly ReplicaView[]): void {
-  const left = new Set(state.replicas.filter(({ stage }) => stage !== 'done').map(({ name }) => name));
+  const left = new Set(leftOf(state));
   for (const replica of replicas) {
     const unfit = left.has(replica.name) ? findUnfitFact(replica) : null;
     if (unfit !== null) throw new StartError(`${toOneLine(replica.name)} was left as it is: ${unfit}`);
   }
 }
 
-/** The settings of a rollout that is resumed. The command line may name other addresses of the same gateways. */
-function withGateways(stored: RolloutSettings, { admin, config }: SettingOptions): RolloutSettings {
-  if (admin !== undefined) return { ...stored, admins: admin, configPath: null };
-  if (config !== undefined) return { ...stored, admins: null, configPath: toConfigPath(config, {}) };
-  return stored;
-}
-
 /** Opens the admin APIs. The options of certificates are not stored. */
 async function openGateways(
-  { admins, configPath }: RolloutSettings,
+  { admins, configPath }: Pick<RolloutSettings, 'admins' | 'configPath'>,
   { admin: _, config: __, ...trust }: Omit<GatewayOptions, 'admin'> & { readonly admin?: unknown },
   env: Invocation['env'],
 ): Promise<readonly AdminClient[]> {
@@ -129,26 +184,5 @@ async function openGateways(
 /** Null if there is none, or if its last run was killed after it had ended. With `--new` a damaged one does not matter. */
 async function readUnfinished(file: StateFile, isNew: boolean): Promise<RolloutState | null> {
   const stored = isNew ? await file.read().catch(() => null) : await file.read();
-  return stored?.replicas.every(({ stage }) => stage === 'done') === true ? null : stored;
-}
-
-/** The names of the replicas that these rollouts have drained. */
-function findDrainedBy(traceIds: readonly string[], replicas: readonly ReplicaView[]): readonly string[] {
-  const marks = traceIds.map(toMark);
-  return replicas
-    .filter(({ drainedBy }) => drainedBy.some((mark) => marks.includes(mark)))
-    .map(({ name }) => name);
-}
-
-function createState(
-  names: readonly string[],
-  begun: Pick<RolloutState, 'settings' | 'gateways' | 'givenUp'>,
-): RolloutState {
-  return {
-    version: 2 as const,
-    traceId: newTraceId(),
-    rootSpanId: newSpanId(),
-    ...begun,
-    replicas: names.map((name) => ({ name, stage: 'waiting' as const, sentence: null, command: null })),
-  };
+  return stored !== null && leftOf(stored).length === 0 ? null : stored;
 }

@@ -27,14 +27,22 @@ export interface StepEnd {
 export class RolloutTrace {
   readonly #traceId: string;
   readonly #gateways: Pick<RolloutGateways, 'record'>;
+  readonly #onEnd: (span: StepSpan, end: StepEnd) => void;
 
-  constructor(traceId: string, gateways: Pick<RolloutGateways, 'record'>) {
+  constructor(
+    traceId: string,
+    gateways: Pick<RolloutGateways, 'record'>,
+    onEnd: (span: StepSpan, end: StepEnd) => void,
+  ) {
     this.#traceId = traceId;
     this.#gateways = gateways;
+    this.#onEnd = onEnd;
   }
 
   /** Records the span of a step that ends now. */
-  async end(span: StepSpan, { outcome, sentence, figures = {} }: StepEnd): Promise<void> {
+  async end(span: StepSpan, end: StepEnd): Promise<void> {
+    const { outcome, sentence, figures = {} } = end;
+    this.#onEnd(span, end);
     const query = new URLSearchParams({
       trace_id: this.#traceId,
       span_id: span.spanId,

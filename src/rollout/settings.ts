@@ -6,6 +6,7 @@ import { parseDuration } from '#config/values';
 import { fillCommand } from './restart/fill-command.ts';
 
 const VERDICT_MODES = COMMANDS.rollout.options.verdict.words;
+const AFTER_ROLLBACK = COMMANDS.rollout.options['on-bad-then'].words;
 
 /** How a rollout is carried out. It is stored with its state. Times are in milliseconds. */
 export interface RolloutSettings {
@@ -32,6 +33,12 @@ export interface RolloutSettings {
   readonly isForced: boolean;
   /** Kept with the replicas; null: only the mark of the rollout is. */
   readonly reason: string | null;
+  /** The share of live requests that are copied to a restarted replica before it serves; null: none. */
+  readonly shadow: string | null;
+  /** The command that rolls back a bad replica, with placeholders; null: it stays drained. */
+  readonly onBad: string | null;
+  /** Whether the rollout goes on after a replica was rolled back. */
+  readonly onBadThen: (typeof AFTER_ROLLBACK)[number];
 }
 
 /** The options of the command line that become settings. */
@@ -49,47 +56,130 @@ export interface SettingOptions {
   readonly 'compare-timeout'?: string;
   readonly force?: boolean;
   readonly reason?: string;
+  readonly shadow?: string;
+  readonly 'on-bad'?: string;
+  readonly 'on-bad-then'?: string;
 }
 
 /** The absolute path, because a rollout may be resumed from elsewhere. */
-export function toConfigPath(option: string | undefined, env: Environment): string | null {
+function toConfigPath(option: string | undefined, env: Environment): string | null {
   const path = findConfigPath(option, env);
   return path === null ? null : resolve(path);
 }
 
-/** Reads the options. Throws a UsageError. */
+/** What holds unless the command line says something else. */
+const DEFAULTS = {
+  exec: null,
+  isWatched: false,
+  isProbed: false,
+  maxUnavailable: 1,
+  verdict: 'strict',
+  rampMs: 60_000,
+  drainMs: 600_000,
+  restartMs: 1_800_000,
+  compareMs: 600_000,
+  isForced: false,
+  reason: null,
+  shadow: null,
+  onBad: null,
+  onBadThen: 'stop',
+} as const satisfies Omit<RolloutSettings, 'admins' | 'configPath'>;
+
+/** Reads the options of a new rollout. Throws a UsageError. */
 export function toSettings(options: SettingOptions, env: Environment): RolloutSettings {
-  const { exec = null, watch: isWatched = false, verdict = 'strict' } = options;
-  if (exec !== null && isWatched) throw new UsageError("options '--exec' and '--watch' exclude each other");
-  if (exec !== null) fillCommand(exec);
-  const mode = VERDICT_MODES.find((known) => known === verdict);
-  if (mode === undefined) throw new UsageError(`option '--verdict' is one of ${VERDICT_MODES.join(', ')}`);
-  return {
-    admins: options.admin ?? null,
-    configPath: options.admin === undefined ? toConfigPath(options.config, env) : null,
-    exec,
-    isWatched,
-    verdict: mode,
-    isProbed: options.probe ?? false,
-    maxUnavailable: toCount(options['max-unavailable'] ?? '1'),
-    rampMs: toMs('ramp', options.ramp ?? '60s'),
-    drainMs: toMs('timeout', options.timeout ?? '10m'),
-    restartMs: toMs('restart-timeout', options['restart-timeout'] ?? '30m'),
-    compareMs: toMs('compare-timeout', options['compare-timeout'] ?? '10m'),
-    isForced: options.force ?? false,
-    reason: options.reason ?? null,
-  };
+  return checked({ ...DEFAULTS, ...toGiven(options), ...toAddresses(options, env) });
 }
 
-function toMs(option: string, text: string): number {
+/** Where the gateways are. Throws a UsageError. */
+export function toAddresses(
+  { admin, config }: Pick<SettingOptions, 'admin' | 'config'>,
+  env: Environment,
+): Pick<RolloutSettings, 'admins' | 'configPath'> {
+  return { admins: admin ?? null, configPath: admin === undefined ? toConfigPath(config, env) : null };
+}
+
+/**
+ * The settings of a rollout that is resumed: what the command line gives is corrected. It may also name other addresses of
+ * the same gateways. Throws a UsageError.
+ */
+export function correctSettings(stored: RolloutSettings, options: SettingOptions): RolloutSettings {
+  const given = toGiven(options);
+  // Without a strict verdict nothing is rolled back.
+  const isLax = given.verdict !== undefined && given.verdict !== 'strict';
+  const rollback = isLax ? ({ onBad: null, onBadThen: 'stop' } as const) : {};
+  const corrected = checked({ ...stored, ...rollback, ...given });
+  const { admin, config } = options;
+  if (admin !== undefined) return { ...corrected, admins: admin, configPath: null };
+  if (config !== undefined) return { ...corrected, admins: null, configPath: toConfigPath(config, {}) };
+  return corrected;
+}
+
+/** The settings that the options give, and no others. */
+function toGiven(options: SettingOptions): Partial<RolloutSettings> {
+  const { exec, watch, probe, verdict, force, reason } = options;
+  if (exec !== undefined && watch === true) {
+    throw new UsageError("options '--exec' and '--watch' exclude each other");
+  }
+  const given = {
+    ...(exec === undefined ? {} : { exec, isWatched: false }),
+    ...(watch === true ? { exec: null, isWatched: true } : {}),
+    isProbed: probe,
+    maxUnavailable: toCount(options['max-unavailable']),
+    verdict: toWord('verdict', verdict, VERDICT_MODES),
+    rampMs: toMs('ramp', options.ramp),
+    drainMs: toMs('timeout', options.timeout),
+    restartMs: toMs('restart-timeout', options['restart-timeout']),
+    compareMs: toMs('compare-timeout', options['compare-timeout']),
+    isForced: force,
+    reason,
+    shadow: toPercent(options.shadow),
+    onBad: options['on-bad'],
+    onBadThen: toWord('on-bad-then', options['on-bad-then'], AFTER_ROLLBACK),
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+/** Throws a UsageError for a command that cannot be filled in, or a choice that nothing follows from. */
+function checked(settings: RolloutSettings): RolloutSettings {
+  const { exec, onBad, onBadThen, shadow, verdict } = settings;
+  if (shadow !== null && verdict === 'off')
+    throw new UsageError("'--shadow' judges: it excludes '--verdict off'");
+  if (exec !== null) fillCommand(exec);
+  if (onBad !== null) fillCommand(onBad);
+  if (onBad === null && onBadThen === 'continue') throw new UsageError("'--on-bad-then' needs '--on-bad'");
+  if (onBad !== null && verdict !== 'strict') throw new UsageError("'--on-bad' needs '--verdict strict'");
+  return settings;
+}
+
+function toMs(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
   const ms = parseDuration(text);
   if (ms === null) throw new UsageError(`option '--${option}' needs a duration such as 60s or 10m`);
   return ms;
 }
 
-function toCount(text: string): number {
+function toPercent(text: string | undefined): string | undefined {
+  if (text !== undefined && !/^(?:\d{1,2}(?:\.\d{1,2})?|100)%$/.test(text))
+    throw new UsageError("option '--shadow' needs per cent such as 5%");
+  return text;
+}
+
+function toCount(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
   if (!/^[1-9]\d{0,3}$/.test(text)) {
     throw new UsageError("option '--max-unavailable' needs a whole number from 1 to 9999");
   }
   return Number(text);
+}
+
+function toWord<W extends string>(
+  option: string,
+  text: string | undefined,
+  words: readonly W[],
+): W | undefined {
+  const word = words.find((known) => known === text);
+  if (text !== undefined && word === undefined) {
+    throw new UsageError(`option '--${option}' is one of ${words.join(', ')}`);
+  }
+  return word;
 }

@@ -8,6 +8,7 @@ import { vllmDialect } from './dialects/vllm.ts';
 import { sendJson } from './exchange.ts';
 import type { Failure } from './failure.ts';
 import { PrefixCache } from './prefix-cache.ts';
+import { isScene, type Scene, Stage } from './scenes.ts';
 import { type Outcome, type ReplicaParts, serveRequest } from './serve-request.ts';
 import {
   DEFAULT_SETTINGS,
@@ -24,6 +25,8 @@ export interface SimulatedReplica {
   start(): Promise<{ readonly url: string }>;
   /** Stops at once: open answers are cut. */
   close(): Promise<void>;
+  /** Plays a scene from now on. `POST /simulate/scene/SCENE` of the replica does the same. */
+  play(scene: Scene): void;
   /** Counts since the start, of the recorded endpoints. */
   facts(): SimulatedReplicaFacts;
 }
@@ -43,6 +46,9 @@ interface SimulatedReplicaFacts {
 
 /** As in uvicorn and llama.cpp: idle connections close after it, even if a request is on its way. */
 const KEEP_ALIVE_MS = 5000;
+
+/** Scenes are played at a path that no engine has. */
+const SCENE_PATH = '/simulate/scene/';
 
 const DIALECTS: Readonly<Record<SimulatedEngine, Dialect>> = {
   vllm: vllmDialect,
@@ -65,6 +71,7 @@ export function createSimulatedReplica(
     collaborators,
     dialect,
     cache: new PrefixCache(settings.maxCachedBlocks),
+    stage: new Stage(),
   };
   const counts = { received: 0, served: 0, gone: 0, tokens: 0 };
   const open = new Set<Outcome>();
@@ -101,11 +108,17 @@ export function createSimulatedReplica(
 
   function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const delivery = { response, dialect, now: collaborators.now };
-    const path = request.url?.split('?', 1)[0] ?? '';
     const refuse = (failure: Failure): Promise<void> => {
       const error = dialect.error(failure, settings);
       return sendJson(delivery, error.status, error.body, error.headers);
     };
+    const path = request.url?.split('?', 1)[0] ?? '';
+    if (path.startsWith(SCENE_PATH)) {
+      const scene = path.slice(SCENE_PATH.length);
+      if (request.method !== 'POST' || !isScene(scene)) return refuse({ code: 'not_found' });
+      parts.stage.play(scene);
+      return sendJson(delivery, 200, { name: settings.name, scene });
+    }
     switch (path) {
       case '/v1/chat/completions':
       case '/v1/completions':
@@ -113,12 +126,14 @@ export function createSimulatedReplica(
         if (request.method !== 'POST') return refuse({ code: 'method_not_allowed' });
         return serveRecorded(path, request, response);
       case '/v1/models':
+        if (parts.stage.scene === 'loading') return refuse({ code: 'loading' });
         return sendJson(
           delivery,
           200,
           dialect.models(settings.models, settings.maxModelTokens, createdSeconds),
         );
       case '/health':
+        if (parts.stage.scene === 'loading') return refuse({ code: 'loading' });
         return sendJson(delivery, 200, dialect.health);
       default:
         return refuse({ code: 'not_found' });
@@ -149,6 +164,7 @@ export function createSimulatedReplica(
       server.closeAllConnections();
       await closed;
     },
+    play: (scene) => parts.stage.play(scene),
     facts: () => ({
       requestsReceived: counts.received,
       requestsServed: counts.served,

@@ -10,6 +10,7 @@ export type Failure =
   | { readonly code: 'unknown_model'; readonly model: string }
   | { readonly code: 'too_long'; readonly promptTokens: number }
   | { readonly code: 'too_large' }
+  | { readonly code: 'loading' }
   | { readonly code: 'injected' };
 
 /** HTTP status of each failure, the same for all engines but for `method_not_allowed` (llama.cpp: 404). */
@@ -22,6 +23,7 @@ export const STATUS_OF: Readonly<Record<Failure['code'], number>> = {
   unknown_model: 404,
   too_long: 400,
   too_large: 413,
+  loading: 503,
   injected: 500,
 };
 

@@ -1,3 +1,4 @@
+import type { Stage } from './scenes.ts';
 import type { SimulatedReplicaCollaborators } from './settings.ts';
 
 /** Decides when each token of an answer is due. */
@@ -19,22 +20,28 @@ export function createPace(
   settings: { readonly ttftMs: number; readonly gapMs: number },
   { random, now, sleep }: Pick<SimulatedReplicaCollaborators, 'random' | 'now' | 'sleep'>,
   signal: AbortSignal,
+  stage: Pick<Stage, 'scene' | 'untilThawed'>,
 ): Pace {
   let dueAtMs = now();
   const untilDue = async (): Promise<void> => {
     const waitMs = dueAtMs - now();
     if (waitMs > 0) await sleep(waitMs, signal);
   };
+  const untilThawed = async (): Promise<void> => {
+    if (stage.scene === 'frozen') await stage.untilThawed(signal);
+  };
   return {
     async untilFirst(cachedShare) {
-      if (settings.ttftMs === 0) return;
+      if (settings.ttftMs === 0) return await untilThawed();
       dueAtMs += jittered(settings.ttftMs * (1 - CACHED_PREFILL_SAVING * cachedShare), random);
       await untilDue();
+      await untilThawed();
     },
     async untilNext(tokens) {
-      if (settings.gapMs === 0) return;
+      if (settings.gapMs === 0) return await untilThawed();
       for (let token = 0; token < tokens; token += 1) dueAtMs += jittered(settings.gapMs, random);
       await untilDue();
+      await untilThawed();
     },
   };
 }

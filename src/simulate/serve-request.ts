@@ -7,6 +7,7 @@ import { createPace } from './pace.ts';
 import { type Answer, hexDigits, planAnswer } from './plan-answer.ts';
 import type { PrefixCache, Prompt } from './prefix-cache.ts';
 import { readChatRequest, readCompletionRequest, readEmbeddingsRequest } from './read-request.ts';
+import { type Stage, toSceneSettings } from './scenes.ts';
 import {
   createRandom,
   type Fault,
@@ -22,6 +23,7 @@ export interface ReplicaParts {
   readonly collaborators: SimulatedReplicaCollaborators;
   readonly dialect: Dialect;
   readonly cache: PrefixCache;
+  readonly stage: Stage;
 }
 
 /** The outcome of a request so far; `client_gone` until it has ended otherwise. */
@@ -41,14 +43,18 @@ export interface Exchange {
 }
 
 /** Answers the request and fills in its outcome. Rejects only if the connection fails. */
-export async function serveRequest(exchange: Exchange, parts: ReplicaParts): Promise<void> {
+export async function serveRequest(exchange: Exchange, lasting: ReplicaParts): Promise<void> {
   const { request, response, outcome } = exchange;
+  const { scene } = lasting.stage;
+  const parts = { ...lasting, settings: toSceneSettings(lasting.settings, scene) };
   const requestId = request.headers['x-request-id'];
   if (typeof requestId === 'string') response.setHeader('x-request-id', requestId);
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const body = parseJsonObject(await readBody(request, parts.settings.maxBodyBytes));
+    const bytes = await readBody(request, parts.settings.maxBodyBytes);
+    if (scene === 'loading') throw new Refusal({ code: 'loading' });
+    const body = parseJsonObject(bytes);
     outcome.ending =
       exchange.endpoint === '/v1/embeddings'
         ? await answerEmbeddings(body, exchange, parts, gone.signal)
@@ -67,7 +73,7 @@ export async function serveRequest(exchange: Exchange, parts: ReplicaParts): Pro
 async function answerGeneration(
   body: JsonObject,
   { endpoint, response, outcome }: Exchange,
-  { settings, collaborators, dialect, cache }: ReplicaParts,
+  { settings, collaborators, dialect, cache, stage }: ReplicaParts,
   signal: AbortSignal,
 ): Promise<ServedRequest['ending']> {
   const request = endpoint === '/v1/completions' ? readCompletionRequest(body) : readChatRequest(body);
@@ -91,7 +97,7 @@ async function answerGeneration(
   const delivery: Delivery = {
     response,
     dialect,
-    pace: createPace(settings, collaborators, signal),
+    pace: createPace(settings, collaborators, signal, stage),
     now,
     signal,
     cachedShare: cachedShareOf(answer.usage),
@@ -107,7 +113,7 @@ async function answerGeneration(
 async function answerEmbeddings(
   body: JsonObject,
   { response, outcome }: Exchange,
-  { settings, collaborators, dialect }: ReplicaParts,
+  { settings, collaborators, dialect, stage }: ReplicaParts,
   signal: AbortSignal,
 ): Promise<ServedRequest['ending']> {
   const { model: asked, inputs, base64, dimensions } = readEmbeddingsRequest(body);
@@ -124,7 +130,7 @@ async function answerEmbeddings(
     createdCacheTokens: 0,
     reasoningTokens: 0,
   };
-  await createPace(settings, collaborators, signal).untilFirst(0);
+  await createPace(settings, collaborators, signal, stage).untilFirst(0);
   const vectors = inputs.map(({ text }) => {
     const vector = embed(text, dimensions);
     return base64 ? toBase64(vector) : vector;

@@ -1,6 +1,6 @@
+import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from '#verdict/evidence';
 import { COUNT_BETS, type Counts, countGains } from './count-difference.ts';
-import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from './e-process.ts';
-import { addFigures, type Figures, NO_FIGURES } from './figures.ts';
+import { addFigures, type Figures, joinFigures, NO_FIGURES } from './figures.ts';
 import type { Block, Observation } from './observation.ts';
 import { rankDifference } from './rank-difference.ts';
 import { kindOf, MEASURES, type Measure, toPairs } from './strata.ts';
@@ -35,6 +35,18 @@ export type Claim =
   | `more_${(typeof FINISHES)[number]}`
   | `fewer_${(typeof FINISHES)[number]}`;
 
+/** How many bets the evidence of each claim has. */
+export const BETS: ReadonlyMap<string, number> = new Map<Claim, number>([
+  ...TIMES.flatMap((time) => [`slow_${time}`, `fine_${time}`] as const).map(
+    (claim) => [claim, SYMMETRIC_BETS] as const,
+  ),
+  ...(['longer', 'shorter', 'less_cached'] as const).map((claim) => [claim, SYMMETRIC_BETS] as const),
+  ...FINISHES.flatMap((finish) => [`more_${finish}`, `fewer_${finish}`] as const).map(
+    (claim) => [claim, COUNT_BETS] as const,
+  ),
+  ['errors', COUNT_BETS],
+]);
+
 /** All that a comparison knows. */
 export interface Comparison {
   readonly evidence: Readonly<Partial<Record<Claim, Evidence>>>;
@@ -61,7 +73,10 @@ export const EMPTY_COMPARISON: Comparison = {
 export function compareBlock(
   before: Comparison,
   block: Block,
-  { comparesTimes }: { readonly comparesTimes: boolean },
+  {
+    comparesTimes,
+    harmlessSlowness = HARMLESS_SLOWNESS,
+  }: { readonly comparesTimes: boolean; readonly harmlessSlowness?: number },
 ): Comparison {
   const gains = new Map<Claim, readonly number[]>();
   const pairs = comparesTimes
@@ -77,7 +92,7 @@ export function compareBlock(
       note('shorter', -1, { scale: HARMLESS_LENGTH });
     } else if (measure === 'cached') note('less_cached', -1, { shift: HARMLESS_CACHED });
     else {
-      note(`slow_${measure}`, 1, { scale: 1 / HARMLESS_SLOWNESS });
+      note(`slow_${measure}`, 1, { scale: 1 / harmlessSlowness });
       note(`fine_${measure}`, -1, { scale: 1 / RULED_OUT_SLOWNESS });
     }
   }
@@ -94,6 +109,20 @@ export function compareBlock(
     blocks: before.blocks + 1,
     own: before.own + block.own.length,
     peers: before.peers + block.peers.length,
+  };
+}
+
+/**
+ * What two comparisons of the same replicas by different requests know together, as if one had seen the blocks of both:
+ * stakes multiply, so that their logarithms add up, and it is as sure as each of them.
+ */
+export function joinComparisons(one: Comparison, other: Comparison): Comparison {
+  return {
+    evidence: withAllGains(one.evidence, new Map(Object.entries(other.evidence) as [Claim, Evidence][])),
+    figures: joinFigures(one.figures, other.figures),
+    blocks: one.blocks + other.blocks,
+    own: one.own + other.own,
+    peers: one.peers + other.peers,
   };
 }
 

@@ -49,6 +49,23 @@ export function addFigures(
   return { differences, own: addTally(before.own, own), peers: addTally(before.peers, peers) };
 }
 
+/** The figures of two comparisons by different requests. */
+export function joinFigures(one: Figures, other: Figures): Figures {
+  const differences: Partial<Record<Measure, WeightedMean>> = { ...one.differences };
+  for (const [measure, mean] of Object.entries(other.differences) as [Measure, WeightedMean][]) {
+    const { sum, weight } = differences[measure] ?? { sum: 0, weight: 0 };
+    differences[measure] = { sum: sum + mean.sum, weight: weight + mean.weight };
+  }
+  return { differences, own: joinTallies(one.own, other.own), peers: joinTallies(one.peers, other.peers) };
+}
+
+function joinTallies(one: Tally, other: Tally): Tally {
+  const finishes: Record<string, number> = { ...one.finishes };
+  for (const [finish, count] of Object.entries(other.finishes))
+    finishes[finish] = (finishes[finish] ?? 0) + count;
+  return { answered: one.answered + other.answered, errors: one.errors + other.errors, finishes };
+}
+
 /** How many times the peers' value the replica's own is, of like requests; of `cached` the difference. Null: unknown. */
 export function differenceOf({ differences }: Figures, measure: Measure): number | null {
   const mean = differences[measure];

@@ -1,4 +1,4 @@
-import { type Comparison, compareBlock, EMPTY_COMPARISON } from './comparison.ts';
+import { type Comparison, compareBlock, EMPTY_COMPARISON, joinComparisons } from './comparison.ts';
 import { toFigures, toShortText, toWrongText } from './describe.ts';
 import { DIMENSIONS, type Dimension, type Judgement, judge, toRequestsNeeded } from './judge.ts';
 import type { Block } from './observation.ts';
@@ -16,7 +16,17 @@ export interface Certainty {
 
 /** The comparison of one or several replicas with their peers, block after block. */
 export class GroupComparison {
-  #comparison: Comparison = EMPTY_COMPARISON;
+  #comparison: Comparison;
+
+  /** `known`: what there is to begin with, by the requests of each who has compared the same replicas. */
+  constructor(known: readonly Comparison[] = []) {
+    this.#comparison = known.reduce(joinComparisons, EMPTY_COMPARISON);
+  }
+
+  /** All that it knows. */
+  get facts(): Comparison {
+    return this.#comparison;
+  }
 
   /** The requests of the judged replicas that have been compared. */
   get requests(): number {
@@ -28,8 +38,14 @@ export class GroupComparison {
     return this.#comparison.peers;
   }
 
-  /** Adds a block. `comparesTimes`: while a replica warms up, only errors and finish reasons count. */
-  addBlock(block: Block, settings: { readonly comparesTimes: boolean }): void {
+  /**
+   * Adds a block. `comparesTimes`: while a replica warms up, only errors and finish reasons count. `harmlessSlowness`: how
+   * much slower it may be, if not 1.05 times.
+   */
+  addBlock(
+    block: Block,
+    settings: { readonly comparesTimes: boolean; readonly harmlessSlowness?: number },
+  ): void {
     this.#comparison = compareBlock(this.#comparison, block, settings);
   }
 

@@ -1,5 +1,5 @@
+import { logEvidence } from '#verdict/evidence';
 import { type Claim, type Comparison, FINISHES, TIMES } from './comparison.ts';
-import { logEvidence } from './e-process.ts';
 
 /** What can be wrong with a replica. */
 export const DIMENSIONS = [
@@ -33,7 +33,7 @@ export interface JudgeSettings {
 /** A replica that has served fewer requests is not called good. */
 const MIN_REQUESTS = 100;
 
-/** What a replica that is like its peers usually needs: docs/verdict.md. */
+/** What a replica that is like its peers usually needs: docs/evidence/verdict.md. */
 const USUAL_REQUESTS = 600;
 
 /** The evidence of fewer blocks says little about how it goes on. */

@@ -3,11 +3,12 @@
  *
  * It never knows a clock, random numbers or a record: verdicts are computed from numbers alone.
  * Begin with group-comparison.ts, which a verdict that somebody asks for uses, and watch.ts, which health.peers uses all
- * the time.
+ * the time. #verdict/pairs compares answers to the same requests.
  */
 
 export { isFull, MIN_BLOCK_MS, MIN_REQUESTS, thinIndices } from './block-filling.ts';
-export { GroupComparison } from './group-comparison.ts';
+export { BETS, type Comparison, FINISHES } from './comparison.ts';
+export { type Certainty, GroupComparison } from './group-comparison.ts';
 export type { Judgement } from './judge.ts';
 export type { Block, Observation } from './observation.ts';
 export { SilenceWatch } from './silence.ts';

@@ -1,7 +1,3 @@
-import { MIN_BLOCK_MS } from './block-filling.ts';
-import { byKind, errorGains, TIMES } from './comparison.ts';
-import { COUNT_BETS } from './count-difference.ts';
-import { toWrongText } from './describe.ts';
 import {
   type Evidence,
   logEvidence,
@@ -9,7 +5,11 @@ import {
   startDetection,
   symmetricGains,
   withGainsSince,
-} from './e-process.ts';
+} from '#verdict/evidence';
+import { MIN_BLOCK_MS } from './block-filling.ts';
+import { byKind, errorGains, TIMES } from './comparison.ts';
+import { COUNT_BETS } from './count-difference.ts';
+import { toWrongText } from './describe.ts';
 import { addFigures, type Figures, NO_FIGURES } from './figures.ts';
 import type { Block } from './observation.ts';
 import { rankDifference } from './rank-difference.ts';

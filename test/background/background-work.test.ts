@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import type { BackgroundResponse } from '#proxy';
-import { BackgroundCounts } from '#replicas/control';
+import { BackgroundCounts } from '#replicas/registry';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { BackgroundWork, MAX_FOLLOWED_RESPONSES } from '../../src/background/background-work.ts';
@@ -37,6 +37,7 @@ async function open({
   const say = () => undefined;
   const work = new BackgroundWork({
     ...{ registry, counts, shared, limitMs: () => limitMs, log: { info: say, warn: say, error: say } },
+    currency: 'USD',
     limitRows: { nameOf: () => null, useTokens: () => undefined },
     endParkedSpan: (_, record) => void records.push(record),
     file: { read: async () => ({ value: null, isDamaged: false }), write },

@@ -25,6 +25,8 @@ export interface Started {
   readonly output: string;
   /** Resolves as soon as it has written this on standard output. */
   untilWritten(text: string): Promise<void>;
+  /** The same of standard error. */
+  untilError(text: string): Promise<void>;
   /** Does what SIGINT does. */
   interrupt(): void;
   readonly ended: Promise<Outcome>;
@@ -43,7 +45,7 @@ export function start(
   } = {},
 ): Started {
   const written = new EventLog<string>();
-  const errors: string[] = [];
+  const errors = new EventLog<string>();
   const stdout = {
     write: (text: string) => written.push(text),
     ...(terminal && { isTTY: true, ...terminal }),
@@ -58,12 +60,13 @@ export function start(
       return output();
     },
     untilWritten: (text) => written.until(() => output().includes(text)),
+    untilError: (text) => errors.until(() => errors.items.join('').includes(text)),
     interrupt: () => shutdown.abort(),
     ended: run({ args, env, nodeVersion: '26.0.0', pid: process.pid, ...streams, signals }).then(
       (exitCode) => ({
         exitCode,
         stdout: output(),
-        stderr: errors.join(''),
+        stderr: errors.items.join(''),
       }),
     ),
   };

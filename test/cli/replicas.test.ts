@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '#cli/arguments';
 import { widthOf } from '#cli/terminal';
-import { REACHABILITY_REASONS, REASON_TEXTS } from '#replicas/terms';
+import { REACHABILITY_REASONS, REASON_TEXTS } from '#replicas/reachability';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { invoke, start } from './invoke.ts';
 import { REPLICA, startAdmin, TOKEN } from './scripted-admin.ts';

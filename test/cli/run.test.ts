@@ -194,6 +194,28 @@ describe('gateway check', () => {
     expect(stdout).not.toContain('notice');
   });
 
+  it.each([
+    ['{ gpu_count: 1 }', '{ gpu_count: 1 }', ''],
+    ['{ gpu_count: 1, gpu_hour_price: 0 }', '{ gpu_count: 1, gpu_hour_price: 2.5 }', ''],
+    ['{ gpu_count: 1, gpu_model: H100 }', '{ gpu_count: 1, gpu_hour_price: "2.5" }', ''],
+    ['{ gpu_count: 1 }', '{ gpu_count: 1, gpu_hour_price: 2.5 }', 'replica a has no gpu_hour_price'],
+    ['{ gpu_model: toString }', '{ gpu_model: L4 }', 'replica a and 1 more have no gpu_hour_price'],
+    [
+      '{ gpu_model: H100 }',
+      '{ gpu_count: 1, gpu_hour_price: 2 }',
+      'replica a has a gpu_hour_price and no gpu_count',
+    ],
+  ])('says which replicas have no price where others have one: a %s, b %s', async (a, b, notice) => {
+    const prices =
+      notice === '' && !`${a}${b}`.includes('gpu_hour_price') ? '' : 'gpu_hour_price: { H100: 2.49 }\n';
+    const toReplica = (name: string, keys: string) =>
+      `  - { name: ${name}, url: "http://${name}", ${keys.slice(1, -1)} }\n`;
+    const text = `health: {}\n${prices}replicas:\n${toReplica('a', a)}${toReplica('b', b)}`;
+    const { exitCode, stderr } = await invoke(['check', '-config', await writeConfig(text)]);
+    const line = `gateway: notice: ${notice}: what requests cost there is in no sum\n`;
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: notice === '' ? '' : line });
+  });
+
   it('tells everything wrong with a file at once, with its lines, and ends with 2', async () => {
     const path = await writeConfig(`${VALID}colour: red\nlog: { level: loud }\n`);
     expect(await invoke(['check', '-config', path])).toEqual({

@@ -16,6 +16,7 @@ function createBoard() {
   const board = new ConditionBoard({
     nowMs: () => time.nowMs,
     epochMs: () => 1_700_000_000_000 + time.nowMs,
+    toShown: (text, maxChars) => text.replaceAll('\u0007', '').slice(0, maxChars),
     onChange: (change) => changes.push(change),
     onDefect: (error) => defects.push(error),
   });
@@ -46,6 +47,18 @@ describe('the board of conditions', () => {
     pass(1_000);
     expect(told()).toEqual(['begins replica_unreachable r1', 'ends replica_unreachable r1']);
     expect(board.current).toEqual([]);
+  });
+
+  test('shows names and texts as harmless as they can be made, and ends what was raised by the name that it has', () => {
+    const { board, told } = createBoard();
+    board.raise(unreachable(`r\u00071${'x'.repeat(300)}`, `gone\u0007 ${'y'.repeat(3_000)}`));
+    const subject = `r1${'x'.repeat(254)}`;
+    const reason = `gone ${'y'.repeat(2_043)}`;
+    expect(board.current).toMatchObject([
+      { subject, figures: { reason }, sentence: `${subject} does not answer: ${reason}` },
+    ]);
+    board.clear('replica_unreachable', `r\u00071${'x'.repeat(300)}`);
+    expect(told()).toEqual([`begins replica_unreachable ${subject}`, `ends replica_unreachable ${subject}`]);
   });
 
   test('shows the newest figures and the time of the first finding', () => {
@@ -103,7 +116,11 @@ describe('the board of conditions', () => {
 
   test('keeps what was raised until it is cleared', () => {
     const { board, pass, told } = createBoard();
-    board.raise({ id: 'reload_refused', subject: 'gateway.yaml', figures: { reason: 'line 3' } });
+    board.raise({
+      id: 'reload_refused',
+      subject: 'gateway.yaml',
+      figures: { reason: 'line 3', problems: 1 },
+    });
     pass(3_600_000);
     expect(board.current).toHaveLength(1);
     board.clear('reload_refused', 'another.yaml');

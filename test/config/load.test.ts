@@ -5,7 +5,12 @@ import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { loadConfig, parseConfig, printConfig } from '../../src/config/load.ts';
 
-const VARIABLES = { KEY: 'sk-secret-1', COUNT: '100', LEVEL: 'debug' };
+const VARIABLES = {
+  PRICE: '0.99',
+  KEY: 'sk-secret-1',
+  COUNT: '100',
+  LEVEL: 'debug',
+};
 const source = { path: '/etc/spangate/gateway.yaml', env: VARIABLES };
 const REPLICA = 'replicas: [{ name: a, url: "http://a:8000" }]\n';
 
@@ -44,6 +49,7 @@ describe('a configuration with only a replica', () => {
           tls: null,
           gpuModel: null,
           gpuCount: null,
+          gpuHourPrice: null,
           models: 'auto',
           engine: 'auto',
           maxInflight: null,
@@ -221,6 +227,7 @@ log: { level: warn, format: text, requests: true }
         host: 'gpu-node-1',
         gpuModel: 'H100',
         gpuCount: 8,
+        gpuHourPrice: null,
         models: ['llama-3.3-70b', 'org/name:tag'],
         engine: 'vllm',
         maxInflight: null,
@@ -243,6 +250,7 @@ log: { level: warn, format: text, requests: true }
         tls: null,
         gpuModel: null,
         gpuCount: null,
+        gpuHourPrice: null,
         models: ['*'],
         engine: 'tgi',
         maxInflight: null,
@@ -256,6 +264,7 @@ log: { level: warn, format: text, requests: true }
         tls: null,
         gpuModel: null,
         gpuCount: 2,
+        gpuHourPrice: null,
         models: 'auto',
         engine: 'auto',
         maxInflight: null,
@@ -493,5 +502,42 @@ describe('the readiness gate of the pods of a Service', () => {
     expect(() => gateOf(value)).toThrow(
       /readiness_gate: found .*expected true, false, or the type of a condition/,
     );
+  });
+});
+
+describe('the price of GPUs', () => {
+  const pricesOf = (top: string, ...replicas: string[]) => {
+    const lines = replicas.map(
+      (keys, index) => `  - { name: r${index}, url: "http://r${index}", ${keys} }\n`,
+    );
+    return parseConfig(`${top}replicas:\n${lines.join('')}`, source).replicas.map(
+      ({ gpuHourPrice }) => gpuHourPrice,
+    );
+  };
+
+  it('is that of the replica, else that of its model, else unknown', () => {
+    const top = `gpu_hour_price: { H100: 2.49, L40S: "\${PRICE}" }\n`;
+    const keys = [
+      'gpu_model: H100',
+      'gpu_model: H100, gpu_hour_price: 0',
+      'gpu_model: L40S',
+      'gpu_model: A100',
+    ];
+    expect(pricesOf(top, ...keys, 'gpu_model: constructor', 'gpu_count: 1')).toEqual([
+      ...[2.49, 0, 0.99, null],
+      ...[null, null],
+    ]);
+    expect(pricesOf('', 'gpu_hour_price: 1.5')).toEqual([1.5]);
+  });
+
+  it.each([
+    ['gpu_hour_price: { H100: -1 }\n', 'gpu_hour_price.H100'],
+    ['gpu_hour_price: { H100: .inf }\n', 'gpu_hour_price.H100'],
+    ['gpu_hour_price: { H100: "1e3" }\n', 'gpu_hour_price.H100'],
+    ['gpu_hour_price: 2.49\n', 'gpu_hour_price'],
+    ['gpu_hour_price: { __proto__: 2.49 }\n', 'gpu_hour_price.__proto__'],
+    ['currency: euro\n', 'currency'],
+  ])('is refused: %s', (top, keyPath) => {
+    expect(() => pricesOf(top, 'gpu_count: 1')).toThrow(`${keyPath}: `);
   });
 });

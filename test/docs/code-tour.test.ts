@@ -21,11 +21,11 @@ test('the code tour names what the files that it links to export', () => {
   expect(stops.flatMap(({ names }) => names).length).toBeGreaterThan(10);
 });
 
-test('docs/architecture.md has one row for each room, and none for others', () => {
+test('docs/internals/architecture.md has one row for each room, and none for others', () => {
   const { imports } = JSON.parse(read('package.json')) as { imports: Readonly<Record<string, string>> };
   const rooms = Object.entries(imports)
     .filter(([door]) => !door.endsWith('*'))
     .map(([door, file]) => `${dirname(join(file))} ${door}`);
-  const rows = [...read('docs/architecture.md').matchAll(/^\| `([\w/-]+)` \| `(#[\w/-]+)` \|/gm)];
+  const rows = [...read('docs/internals/architecture.md').matchAll(/^\| `([\w/-]+)` \| `(#[\w/-]+)` \|/gm)];
   expect(rows.map(([, folder, door]) => `${folder} ${door}`).sort()).toEqual(rooms.sort());
 });

@@ -23,7 +23,7 @@ describe('a configuration that is there to be copied has health checks on', () =
   test.each([
     ['docs/guide.md', 1],
     ['docs/configuration.md', 1],
-    ['docs/migrating.md', 4],
+    ['docs/comparison.md', 4],
   ])('%s', async (page, count) => {
     const configs = await configsIn(page, count);
     expect(configs).toHaveLength(count);

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Calls that only pass a message on, and what they log. */
 const PASSED_ON: Readonly<Record<string, readonly string[]>> = {
   // From src/config/secrets/admin-tokens.ts.
-  'src/cli/serve/quickstart.ts': [
+  'src/cli/serve/quickstart/quickstart.ts': [
     '… has white space around it, which is ignored',
     '… has fewer than … characters: it can be guessed',
   ],
@@ -25,8 +25,8 @@ const PASSED_ON: Readonly<Record<string, readonly string[]>> = {
 
 /** The lines that the page names, row by row. */
 async function readRows(): Promise<readonly (readonly string[])[]> {
-  const page = await readFile(join(ROOT, 'docs/operations.md'), 'utf8');
-  const section = /^## Logs\n([\s\S]*?)^## /m.exec(page)?.[1] ?? '';
+  const page = await readFile(join(ROOT, 'docs/messages.md'), 'utf8');
+  const section = /^## Logs\n([\s\S]*)/m.exec(page)?.[1] ?? '';
   return [...section.matchAll(/^\| (`.*?) \|/gm)].map(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, line = '']) => line),
   );
@@ -51,14 +51,14 @@ async function readMessages(): Promise<readonly LogMessage[]> {
   return [...found.filter(({ text }) => text !== FROM_ELSEWHERE), ...known];
 }
 
-test('docs/operations.md: each message that the code logs has exactly one row', async () => {
+test('docs/messages.md: each message that the code logs has exactly one row', async () => {
   const [messages, rows] = [await readMessages(), await readRows()];
   expect(messages.length).toBeGreaterThan(100);
   const wrong = messages.filter(({ text }) => rowsOf(text, rows).length !== 1);
   expect(wrong.map(({ text, file }) => `${file}: ${text}: ${rowsOf(text, rows).length} rows`)).toEqual([]);
 });
 
-test('docs/operations.md: each line of the log that the page names is one that the code logs', async () => {
+test('docs/messages.md: each line of the log that the page names is one that the code logs', async () => {
   const [messages, rows] = [await readMessages(), await readRows()];
   const lines = rows.flat();
   expect(lines.filter((line, index) => lines.indexOf(line) !== index)).toEqual([]);

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { countWords } from '../../scripts/words.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -16,14 +17,14 @@ describe('the figures of the README are those of the page that it links to:', ()
   test('fleet', () => {
     const [, restarted, requests, failed] =
       /replicas restarted +(\d+)\n +requests +(\d+)\n +requests failed +(\d+)\n/.exec(
-        read('docs/fleet.md'),
+        read('docs/evidence/fleet.md'),
       ) ?? [];
     expect(restarted).toBe('4');
     expect(README).toContain(`of ${Number(requests).toLocaleString('en')} requests ${failed} fail `);
   });
 
   test('reliability', () => {
-    const [, table = ''] = /<!-- measured -->(.*?)<!-- end/s.exec(read('docs/reliability.md')) ?? [];
+    const [, table = ''] = /<!-- measured -->(.*?)<!-- end/s.exec(read('docs/evidence/reliability.md')) ?? [];
     const rows = table
       .split('\n')
       .filter((line) => /^\| .*\| \d+ \|/.test(line) && !line.startsWith('| none |'));
@@ -34,38 +35,58 @@ describe('the figures of the README are those of the page that it links to:', ()
     expect(cellOf(table, 'a replica is killed', 2)).toBe('1');
   });
 
-  test('benchmarks', () => {
-    const [, plain = ''] = /### plain\n(.*?)\n### /s.exec(read('docs/benchmarks.md')) ?? [];
-    const cpuOf = (target: string) => Number.parseFloat(cellOf(plain, target, 1));
-    const timesCpuOf = (target: string) => (cpuOf('gateway') / cpuOf(target)).toFixed(1);
-    expect(README).toContain(`${timesCpuOf('envoy')} times Envoy's, ${timesCpuOf('smg')} times SMG's`);
+  test.each([
+    ['CPU per request, µs (`plain`)', 'plain', 1],
+    ["delay of a stream's event, 99th percentile, ms (`paced-200`)", 'paced-200', 4],
+    ['memory with 200 streams, MB (`paced-200`)', 'paced-200', 6],
+  ] as const)('benchmarks: %s', (row, name, column) => {
+    const [, section = ''] = read('docs/evidence/benchmarks.md').split(`\n### ${name}\n`);
+    const measured = ['gateway', 'envoy', 'envoy-traced', 'vllm-router', 'smg'].map((target) =>
+      cellOf(section, target, column).replace(/ \(.*/, ''),
+    );
+    expect([1, 2, 3, 4, 5].map((each) => cellOf(README, row, each))).toEqual(measured);
   });
 });
 
 test("the README's pictures are there, and have words for those who do not see them", () => {
   const pictures = [...README.matchAll(/<img src="([^"]+)" alt="([^"]{20,})" width="\d+">/g)];
   expect(pictures).toHaveLength(README.split('<img').length - 1);
-  expect(pictures.map(([, path = '']) => existsSync(join(ROOT, path)))).toEqual([true, true]);
+  expect(pictures.map(([, path = '']) => existsSync(join(ROOT, path)))).toEqual([true]);
 });
 
 test('every page is in the list of all pages, once', () => {
-  const pages = readdirSync(join(ROOT, 'docs')).filter(
-    (name) => name.endsWith('.md') && name !== 'README.md',
-  );
-  const listed = [...read('docs/README.md').matchAll(/^\d+\. \[[^\]]+\]\((\w[\w-]*\.md)\)/gm)].map(
+  const pages = globSync('{*,evidence/*,internals/*}.md', { cwd: join(ROOT, 'docs') });
+  const listed = [...read('docs/README.md').matchAll(/^\d+\. \[[^\]]+\]\(([\w/-]+\.md)\)/gm)].map(
     ([, name]) => name,
   );
-  expect(listed.toSorted()).toEqual([...pages.filter((name) => name !== 'glossary.md')].toSorted());
+  expect(listed.toSorted()).toEqual(
+    [...pages.filter((name) => name !== 'README.md'), 'decisions/README.md'].toSorted(),
+  );
 });
 
-test('docs/sizing.md divides a core by the CPU in docs/benchmarks.md', () => {
-  const benchmarks = read('docs/benchmarks.md');
+test('a person can read the pages for users: they are few, and short together (npm run words)', () => {
+  const words = countWords();
+  expect(words.size).toBeLessThanOrEqual(27);
+  expect(words.values().reduce((all, count) => all + count, 0)).toBeLessThanOrEqual(45_000);
+});
+
+test('each page for users begins with when one wants it', () => {
+  const others = [...countWords().keys()]
+    .filter((page) => page !== 'README.md')
+    .filter((page) => !/^(?:<!--.*-->\n)?# .+\n\nRead this /.test(read(`docs/${page}`)));
+  expect(others).toEqual([]);
+});
+
+test('docs/operations.md divides a core by the CPU in docs/evidence/benchmarks.md', () => {
+  const benchmarks = read('docs/evidence/benchmarks.md');
   const twoDigits = (value: number) => {
     const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
     return (Math.floor(value / unit) * unit).toLocaleString('en');
   };
   const rows = [
-    ...read('docs/sizing.md').matchAll(/^\| [^|]+ \| `([\w-]+)` \| ([\d.]+) \| ([\d,]+) \| ([\d,]+) \|$/gm),
+    ...read('docs/operations.md').matchAll(
+      /^\| [^|]+ \| `([\w-]+)` \| ([\d.]+) \| ([\d,]+) \| ([\d,]+) \|$/gm,
+    ),
   ];
   expect(rows).toHaveLength(4);
   for (const [, name = '', cpu, full, half] of rows) {

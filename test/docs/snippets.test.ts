@@ -30,33 +30,40 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/backends.md # Phoenix [yaml]': 'test/e2e/backends.test.ts',
   'docs/backends.md # SigNoz [yaml]': 'test/e2e/backends.test.ts',
   'docs/backends.md # Honeycomb [yaml]': 'test/e2e/backends.test.ts',
-  'docs/connecting.md # OpenAI SDK for JavaScript [js]': 'lab/test/docs/connecting.test.ts',
-  'docs/connecting.md # OpenAI SDK for Python [python]': 'lab/test/docs/connecting.test.ts',
-  'docs/connecting.md # LangChain [js]':
+  'docs/evidence/cluster.md # On a real control plane [text]': 'what the controllers of others have logged',
+  'docs/guide.md # OpenAI SDK for JavaScript [js]': 'lab/test/docs/connecting.test.ts',
+  'docs/guide.md # OpenAI SDK for Python [python]': 'lab/test/docs/connecting.test.ts',
+  'docs/guide.md # LangChain [js]':
     'run by hand with @langchain/openai 1.5.8, which has 75 MB with its dependencies',
   'docs/kubernetes.md # A pod that stops [yaml]': 'part of a pod of Kubernetes',
   'docs/kubernetes.md # Readiness gate [yaml]':
     'partly a pod of Kubernetes; the rest is in deploy/helm/examples/pods.yaml',
-  'docs/ledger.md # The canonical form [python]': 'test/records/verify/reference.test.ts',
+  'docs/internals/ledger-form.md # The canonical form [python]': 'test/records/verify/reference.test.ts',
   'docs/metrics.md # How to get them [yaml]': 'configuration of Prometheus',
-  'docs/migrating.md # From LiteLLM [yaml]': 'lab/test/docs/migrating.test.ts',
-  'docs/migrating.md # From nginx [nginx]': 'lab/test/docs/migrating.test.ts',
-  'docs/migrating.md # From production-stack [yaml]': 'values of a chart that is not here',
-  "docs/operations.md # OpenTelemetry's variables [yaml]": 'values of the chart',
-  'docs/record.md # The definition in Python [python]': 'test/proxy/record/reference.test.ts',
-  'docs/record.md # A test vector [text]': 'test/proxy/record/reference.test.ts',
-  'docs/tls.md # New certificates [yaml]': 'part of a pod of Kubernetes',
+  'docs/comparison.md # From LiteLLM [yaml]': 'lab/test/docs/migrating.test.ts',
+  'docs/comparison.md # From nginx [nginx]': 'lab/test/docs/migrating.test.ts',
+  'docs/comparison.md # From production-stack [yaml]': 'values of a chart that is not here',
+  "docs/configuration.md # OpenTelemetry's variables [yaml]": 'values of the chart',
+  'docs/internals/prefix-hashes.md # The definition in Python [python]':
+    'test/proxy/record/reference.test.ts',
+  'docs/internals/prefix-hashes.md # A test vector [text]': 'test/proxy/record/reference.test.ts',
+  'docs/security.md # New certificates [yaml]': 'part of a pod of Kubernetes',
 };
 
 /** Programs that are not of this project: only the syntax of their command lines is checked here. */
 const OTHER_PROGRAMS: ReadonlySet<string> = new Set([
   ...[
     'docker',
+    'mlflow',
+    'phoenix',
+    'pip',
+    'xdg-open',
     'kubectl',
     'helm',
     'systemctl',
     'sudo',
     'openssl',
+    'python3',
     'tee',
     'install',
     'otelcol-contrib',

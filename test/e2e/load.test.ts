@@ -97,7 +97,9 @@ function expectEqual(record: Readonly<RequestRecord>, served: ServedRequest | un
 /** The fields of a record that a span carries, back from its attributes. */
 function recordOf({ attributes }: CollectedSpan): Record<string, unknown> {
   const fields = Object.entries(attributes).filter(([name]) => name.startsWith('gateway.'));
-  return Object.fromEntries(fields.map(([name, value]) => [name.slice('gateway.'.length), value]));
+  return Object.fromEntries(
+    fields.map(([name, value]) => [name.slice('gateway.'.length).replaceAll('.', '_'), value]),
+  );
 }
 
 describe('under load', () => {

@@ -127,7 +127,7 @@ describe('a real Prometheus with the shipped configuration', () => {
       services: [{ name: 'pods', dns: `http://pods.test:${await findFreePort()}`, models: ['down'] }],
       resolver,
       replicas: [
-        { ...a, gpu_count: 2, max_inflight: 100 },
+        { ...a, gpu_count: 2, gpu_hour_price: 2.5, max_inflight: 100 },
         b,
         { ...slow, models: ['slow'] },
         { ...wrong, models: ['wrong'] },

@@ -72,8 +72,8 @@ const retryAfter = (status: number, value: string): CollectorScript => ({
 
 describe('a collector that fails for a while causes failed calls but loses no record:', () => {
   test.each<{ fault: string; scripts: readonly CollectorScript[]; timeoutMs?: number }>([
-    { fault: 'it hangs', scripts: [() => undefined], timeoutMs: 100 },
-    { fault: 'it trickles', scripts: [trickle], timeoutMs: 100 },
+    { fault: 'it hangs', scripts: [() => undefined], timeoutMs: 1_500 },
+    { fault: 'it trickles', scripts: [trickle], timeoutMs: 1_500 },
     { fault: 'it cuts the connection', scripts: [{ cut: true }] },
     { fault: 'it cuts its answer', scripts: [cutInTheMiddle] },
     { fault: 'it answers 429 at once', scripts: [retryAfter(429, '0')] },

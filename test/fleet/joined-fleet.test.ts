@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Drains } from '#replicas/control';
 import { type DrainState, newLogicalTimestamp } from '#replicas/drain-state';
+import { Drains } from '#replicas/drains';
 import { allocateSharedState, SharedState } from '#replicas/shared';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
 import type { FleetStore } from '../../src/fleet/fleet-store.ts';

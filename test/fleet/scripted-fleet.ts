@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 import { FleetLog, openFleet } from '#fleet';
-import { Drains } from '#replicas/control';
 import type { DrainState } from '#replicas/drain-state';
+import { Drains } from '#replicas/drains';
 import { allocateSharedState, SharedState } from '#replicas/shared';
 import type { BackgroundCount } from '#replicas/terms';
 

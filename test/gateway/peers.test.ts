@@ -13,7 +13,7 @@ import { turnsOf } from '#testkit/turns.ts';
 
 /*
  * Whole gateways compare replicas whose failures cannot be missed: what takes many requests is in
- * test/replicas/control/health/peer-watch.test.ts, and real processes are in `npm run lab -- peers`.
+ * test/replicas/health/peer-watch.test.ts, and real processes are in `npm run lab -- peers`.
  */
 
 /** No other judge of health. */

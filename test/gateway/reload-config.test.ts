@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createInTurn } from '#base';
+import { parseConfig } from '#config';
 import type { AdminAction } from '#otel/span';
-import { TooManyReplicasError } from '#replicas/control';
-import { parseConfig } from '../../src/config/load.ts';
+import { TooManyReplicasError } from '#replicas/registry';
 import { NO_SECRETS } from '../../src/config/secrets/environment-secrets.ts';
 import {
   type ConfigSource,

@@ -12,8 +12,10 @@ const manifest = JSON.parse(read('package.json')) as {
   readonly scripts: Readonly<Record<string, string>>;
 };
 
-test('docs/dependencies.md gives a reason for each runtime dependency, and for no other package', () => {
-  const rows = [...read('docs/dependencies.md').matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \|$/gm)];
+test('docs/internals/dependencies.md gives a reason for each runtime dependency, and for no other package', () => {
+  const rows = [
+    ...read('docs/internals/dependencies.md').matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \|$/gm),
+  ];
   expect(rows.map(([, name]) => name)).toEqual(Object.keys(manifest.dependencies).sort());
   for (const [, , use = '', reason = ''] of rows) expect([use.trim(), reason.trim()]).not.toContain('');
 });

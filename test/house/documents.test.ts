@@ -62,7 +62,21 @@ const DOCUMENTS = [...FILES].filter((path) => path.endsWith('.md') && !path.star
 
 /** Names of files that are not of the repository: the reader's own, those of state_dir, other projects'. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
-  ...['gateway.yaml', 'backend.yaml', 'body.json', 'prefix_hashes.py', 'restart.sh'],
+  ...[
+    'gateway.yaml',
+    'clients.yaml',
+    'jwks.json',
+    'backend.yaml',
+    'body.json',
+    'acme.json',
+    'acme.csv',
+    'acme-2026-11.json',
+    'key.pem',
+    'seller.pem',
+    'statement-key.pem',
+    'prefix_hashes.py',
+    'restart.sh',
+  ],
   ...[
     'drains.json',
     'background.json',
@@ -70,10 +84,15 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
     'owner.json',
     'openapi.json',
     'rollout.json',
+    'rollouts.json',
+    'chart/index.yaml',
     'spangate/rollout.json',
     'schemas/semconv.schema.json',
     'otel/file.ts',
     'proxy/common_request_processing.py',
+    'vllm-new.html',
+    'spangate-X.Y.Z.cdx.json',
+    'spangate-X.Y.Z.provenance.json',
   ],
 ]);
 

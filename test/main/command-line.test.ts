@@ -88,7 +88,9 @@ describe('a gateway that cannot start exits with 1 and says why in one line', ()
       `gateway: { listen: "127.0.0.1:${port}", admin_listen: "127.0.0.1:0" }\n${REPLICA}`,
     );
     const { code, stderr } = await runMain(['-config', path]);
-    expect(stderr).toMatch(new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use: [^\\n]*\\n$`));
+    expect(stderr).toMatch(
+      new RegExp(`^gateway: [^\\n]*127\\.0\\.0\\.1:${port}[^\\n]* in use[^\\n]*: stop [^\\n]*\\n$`),
+    );
     expect(code).toBe(1);
   });
 

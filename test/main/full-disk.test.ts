@@ -68,7 +68,7 @@ withOwnDisk(
 );
 
 withOwnDisk('with a disk that has become read-only it is the same', async () => {
-  const gateway = await serveOnOwnDisk(await startReplica());
+  const gateway = await serveOnOwnDisk(await startReplica(), { history: 'off' });
   await serves(gateway, 1);
   await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ queued: 0 });
   gateway.remount('ro');
@@ -78,8 +78,32 @@ withOwnDisk('with a disk that has become read-only it is the same', async () => 
   gateway.remount('rw');
   await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ exported: 31, queued: 0 });
   await expect.poll(() => gateway.read('drains.json').catch(() => '')).toContain('"drained":true');
-  expect(gateway.log).toContainEqual(expect.objectContaining({ level: 'error', reason: 'EROFS' }));
+  const reason = 'the file system is read-only (EROFS)';
+  expect(gateway.log).toContainEqual(expect.objectContaining({ condition: 'records_not_written', reason }));
 });
+
+withOwnDisk(
+  'a history on a full disk is told, says what its answers lack, and has everything when there is room',
+  async () => {
+    const gateway = await serveOnOwnDisk(await startReplica(), { collectorUrl: 'http://127.0.0.1:9' });
+    const usage = async () => {
+      const { total, gaps } = await gateway.admin('GET', '/admin/usage?since=1h');
+      return { requests: (total as Record<string, unknown>).requests, gaps };
+    };
+    await serves(gateway, 1);
+    await expect.poll(usage).toEqual({ requests: 1, gaps: [] });
+    await gateway.fill();
+    await serves(gateway, 500);
+    await expect.poll(() => toldBy(gateway, 'begins'), { timeout: 20_000 }).toContain('history_not_written');
+    await expect.poll(async () => (await usage()).gaps).toMatchObject([{ reason: 'waiting' }]);
+    const { requests, gaps } = await usage();
+    const [{ records }] = gaps as [{ readonly records: number }];
+    expect(Number(requests) + records).toBe(501);
+    await gateway.free();
+    await expect.poll(usage, { timeout: 20_000 }).toEqual({ requests: 501, gaps: [] });
+    await expect.poll(() => toldBy(gateway, 'ends'), { timeout: 20_000 }).toContain('history_not_written');
+  },
+);
 
 withOwnDisk(
   'a stop with a full disk and without a collector says how many records are lost, and exits with 1',

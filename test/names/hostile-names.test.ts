@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { parseConfig, printConfig } from '#config';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerStream,
@@ -11,7 +12,6 @@ import {
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 import { toOverviewText } from '../../src/cli/operate/top/overview-text.ts';
-import { parseConfig, printConfig } from '../../src/config/load.ts';
 
 /** Every plain object seems to have members of these names. */
 const NAMES = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];

@@ -1,7 +1,7 @@
 import { toSpanJson } from '#otel/otlp';
+import { isDoubleName } from '#otel/record';
 import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
-import { isDoubleName } from '../../otel/record/attributes.ts';
 
 /** An encoded span with these fields of OTLP's Span, and no others. */
 export function encodeFields(span: object): Buffer {

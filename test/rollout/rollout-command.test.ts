@@ -2,9 +2,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
-import { ADMIN_TOKEN, type StartedGateway } from '#testkit/start-gateway.ts';
-import { invoke, type Started } from '../cli/invoke.ts';
-import { answerError, asEngine, drainedNames, QUICK, setUp, TOKEN } from './scene.ts';
+import { ADMIN_TOKEN } from '#testkit/start-gateway.ts';
+import { invoke } from '../cli/invoke.ts';
+import { answerError, asEngine, drainedNames, QUICK, setUp, TOKEN, underLoad } from './scene.ts';
 
 test('restarts one replica after the other, each while it is drained, and leaves no state behind', async () => {
   const { gateway, roll, folder, statePath } = await setUp(['a', 'b']);
@@ -130,7 +130,7 @@ describe('a rollout that stopped', () => {
       exitCode: 1,
       stderr: expect.stringContaining(`there is no rollout to resume: ${statePath}`),
     });
-    expect(await roll('--resume', '--exec', 'true')).toMatchObject({ exitCode: 2 });
+    expect(await roll('--resume', '--reason', 'x')).toMatchObject({ exitCode: 2 });
   });
 });
 
@@ -250,19 +250,6 @@ test('a rollout is one trace, with a span for each step', async () => {
 });
 
 describe('the verdict', () => {
-  /** Sends requests until the rollout has ended. */
-  async function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
-    let isOver = false;
-    const ended = rollout.ended.finally(() => {
-      isOver = true;
-    });
-    const client = async () => {
-      while (!isOver) await (await gateway.chat()).text();
-    };
-    await Promise.all([client(), client(), client()]);
-    return await ended;
-  }
-
   test('holds a replica that fails, drained, and says why', async () => {
     const { gateway, begin, replicas } = await setUp(['a', 'b', 'c']);
     replicas.get('a')?.answer(answerError(500));

@@ -73,3 +73,16 @@ export async function setUp(names: readonly string[], collector?: FakeCollector)
 /** The names of the replicas that are drained. */
 export const drainedNames = async (gateway: StartedGateway) =>
   (await gateway.replicas()).filter(({ drained }) => drained).map(({ name }) => name);
+
+/** Sends requests until the rollout has ended. */
+export async function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
+  let isOver = false;
+  const ended = rollout.ended.finally(() => {
+    isOver = true;
+  });
+  const client = async () => {
+    while (!isOver) await (await gateway.chat()).text();
+  };
+  await Promise.all([client(), client(), client()]);
+  return await ended;
+}

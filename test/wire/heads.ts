@@ -1,11 +1,11 @@
-import { type ExchangeConnection, HttpExchange } from '../../src/wire/client/http-exchange.ts';
 import {
   findHeadEnd,
   parseRequestHead,
   parseResponseHead,
   type RequestHead,
   type ResponseHead,
-} from '../../src/wire/message/head.ts';
+} from '#wire/message';
+import { type ExchangeConnection, HttpExchange } from '../../src/wire/client/http-exchange.ts';
 
 export type { ExchangeConnection };
 

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { ClientConnectionSettings } from '../../src/wire/client/client-connection-context.ts';
-import type { HttpExchange } from '../../src/wire/client/http-exchange.ts';
-import { HttpServer } from '../../src/wire/client/http-server.ts';
-import type { CertificatePair, TlsMaterial } from '../../src/wire/client/tls-acceptor.ts';
+import { allocateLimit, SharedLimit } from '#shared-memory';
+import type { ClientConnectionSettings, HttpExchange, TlsMaterial } from '#wire/client';
+import { HttpServer } from '#wire/client';
+import { UpstreamConnections } from '#wire/upstream';
+import type { CertificatePair } from '../../src/wire/client/tls-acceptor.ts';
 import { DeadlineClock, type TimeSource } from '../../src/wire/deadline-clock.ts';
-import { allocateLimit, SharedLimit } from '../../src/wire/shared-limit.ts';
-import { UpstreamConnections } from '../../src/wire/upstream/upstream-connections.ts';
 
 /** Settings with time-outs that no test reaches. */
 const SETTINGS: ClientConnectionSettings = {

@@ -26,6 +26,8 @@ export const makeTraffic = (changes: Partial<Traffic> = {}): Traffic => {
     requests_per_s: requests / 60,
     output_tokens_per_s: requests * 3.2,
     gpu_seconds: requests * 0.9,
+    cost: requests * 0.9 * (2.49 / 3_600),
+    currency: 'EUR',
     ttft_p50_ms: 118,
     ttft_p95_ms: 290,
     latency_p50_ms: 1_240,
@@ -59,7 +61,7 @@ export const makeReplicaTraffic = ({
 
 /** No attempt in the last minute. */
 export const NO_TRAFFIC: ReplicaTraffic = makeReplicaTraffic({
-  ...{ requests: 0, output_tokens_per_s: 0, gpu_seconds: null },
+  ...{ requests: 0, output_tokens_per_s: 0, gpu_seconds: null, cost: null, currency: null },
   ...{ ttft_p50_ms: null, ttft_p95_ms: null, latency_p50_ms: null, latency_p95_ms: null },
 });
 
@@ -82,6 +84,7 @@ export const makeReplica = (
   gpu_model: 'H100',
   gpu_count: 8,
   drained: false,
+  shadow: null,
   inflight: 2,
   background: 0,
   background_unknown: 0,
@@ -132,6 +135,7 @@ export function makeConditions(findings: readonly Finding[]): Overview['conditio
   const board = new ConditionBoard({
     nowMs: () => nowMs,
     epochMs: () => MADE_AT_MS,
+    toShown: (text) => text,
     onChange: () => undefined,
     onDefect: (error) => {
       throw error;
@@ -189,6 +193,8 @@ export function makeOverview(changes: Partial<Overview> = {}): Overview {
     failure_reasons: [],
     conditions: [],
     last_record: 0,
+    keeps_history: true,
+    other_gateways: null,
     can_change: true,
     ...changes,
   } satisfies Overview);

@@ -1,9 +1,15 @@
 import type { Page } from 'playwright-core';
 import type { TestContext } from 'vitest';
 import type { OpenTab } from '../processes/browser.ts';
+import { forgetAll } from './made-history.ts';
 import type { Overview } from './made-overview.ts';
 import { openSignedIn } from './page.ts';
-import { type ScriptedDashboard, startScriptedDashboard, TOKEN } from './scripted-dashboard.ts';
+import {
+  type ScriptedDashboard,
+  type ScriptedHistory,
+  startScriptedDashboard,
+  TOKEN,
+} from './scripted-dashboard.ts';
 
 /** A tab that shows a scripted dashboard. Both are closed when the test has finished. */
 export interface OpenedDashboard {
@@ -18,9 +24,13 @@ export async function openScripted(
   openTab: OpenTab,
   context: TestContext,
   overview: Overview,
-  { fragment = '', ...options }: Parameters<OpenTab>[1] & { readonly fragment?: string } = {},
+  {
+    fragment = '',
+    history = forgetAll,
+    ...options
+  }: Parameters<OpenTab>[1] & { readonly fragment?: string; readonly history?: ScriptedHistory } = {},
 ): Promise<OpenedDashboard> {
-  const dashboard = await startScriptedDashboard(overview);
+  const dashboard = await startScriptedDashboard(overview, history);
   context.onTestFinished(() => dashboard[Symbol.asyncDispose]());
   const tab = await openTab(context, options);
   context.onTestFinished(() => tab[Symbol.asyncDispose]());

@@ -315,7 +315,8 @@ export function troubledEvening(): Overview {
         subject: 'acme-production',
         figures: {
           ...{ limit: 'max_inflight', allowed: 32, used: 32, refused: 418 },
-          held: `, held by 31 silent streams at ${name}`,
+          silent: 31,
+          held: `, 31 places are held by silent streams at ${name}`,
         },
         sinceEpochMs: Date.parse(secondsAgo(240)),
       },

@@ -34,7 +34,7 @@ export interface EngineCase {
   readonly toEvents: (asked: UsageAsked) => readonly string[];
   /** The fields of the record, whether or not the client asked for usage. */
   readonly record: Readonly<Record<string, unknown>>;
-  /** Absent: for every `stream_options`. docs/engines.md names the limits that exclude some. */
+  /** Absent: for every `stream_options`. docs/endpoints.md names the limits that exclude some. */
   readonly isComparable?: (options: ClientStreamOptions | null | undefined) => boolean;
   /** The answer to any request, at an endpoint that takes no `stream_options`. */
   readonly told?: { readonly contentType: string; readonly body: Buffer };

@@ -96,12 +96,13 @@ export class Cell implements AsyncDisposable {
 
   /**
    * Starts both and sends one ordinary stream, after which the gateway has learnt what it can of the replica. With `tls`
-   * clients reach the gateway over TLS, and know this authority.
+   * clients reach the gateway over TLS, and know this authority. `config`: further keys of the gateway's configuration.
    */
   static async start(
     engine: ScriptedEngine,
     exchange: EngineCase,
     tls?: { readonly server: IssuedCertificate; readonly ca: string },
+    config: object = {},
   ): Promise<Cell> {
     const { version } = engine;
     const replica = await startFakeReplica(version === undefined ? {} : { version });
@@ -111,6 +112,7 @@ export class Cell implements AsyncDisposable {
       config: {
         endpoints: [...FURTHER_ENDPOINTS],
         timeouts: { upstream_keep_alive: '60s' },
+        ...config,
         ...(tls && { gateway: { tls: { cert: tls.server.certPath, key: tls.server.keyPath } } }),
       },
     });
@@ -139,7 +141,7 @@ export class Cell implements AsyncDisposable {
       const { status, body, record } = await this.#ask(this.#exchange, ask);
       const differing = status === 200 ? differingFields(record, this.#exchange.record) : [];
       if (status === expected.status && body.equals(expected.body) && differing.length === 0) return null;
-      // The gateway may hold an event for 50 ms (docs/engines.md). After a longer pause of the machine, the result says
+      // The gateway may hold an event for 50 ms (docs/endpoints.md). After a longer pause of the machine, the result says
       // nothing.
       if (this.#longestPauseMs > MAX_PAUSE_MS && attempt < MAX_ATTEMPTS) continue;
       return {

@@ -37,7 +37,7 @@ function readConstant(file: string, constant: string): number {
   return ARITHMETIC.test(written) ? Number(runInNewContext(written)) : Number.NaN;
 }
 
-/** The value for people: `32 MiB`, `15 s`, `4,096`. */
+/** The value for people: `32 MiB`, `15 s`, `35 d`, `4,096`. */
 export function printValue({ source, unit = unitOf(source) }: Limit): string {
   const value = readValue(source);
   switch (unit) {
@@ -72,6 +72,7 @@ function printBytes(bytes: number): string {
 }
 
 function printSeconds(seconds: number): string {
+  if (seconds > 86_400 && seconds % 86_400 === 0) return `${seconds / 86_400} d`;
   if (seconds % 3600 === 0) return `${seconds / 3600} h`;
   if (seconds % 60 === 0) return `${seconds / 60} min`;
   return seconds < 1 ? `${seconds * 1000} ms` : `${seconds} s`;

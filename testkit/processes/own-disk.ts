@@ -50,12 +50,14 @@ export interface OwnDiskOptions {
   readonly logsToDisk?: boolean;
   /** Whether the disk cannot be written from the start. The gateway then may never serve: nothing is waited for. */
   readonly isReadOnly?: boolean;
+  /** Its key in the configuration. Its file is open for writing: the disk cannot become read-only meanwhile. */
+  readonly history?: 'off' | { readonly max_size?: string };
 }
 
 /** Starts it. */
 export async function serveOnOwnDisk(
   replica: Pick<FakeReplica, 'url'>,
-  { collectorUrl, logsToDisk = false, isReadOnly = false }: OwnDiskOptions = {},
+  { collectorUrl, logsToDisk = false, isReadOnly = false, history = {} }: OwnDiskOptions = {},
 ): Promise<GatewayOnOwnDisk> {
   const folder = await temporaryFolder();
   const disk = join(folder, 'state');
@@ -70,6 +72,7 @@ export async function serveOnOwnDisk(
       file: { max_size: '8MiB', max_total: '16MiB' },
     },
     metrics: { otlp: false },
+    history,
     log: { requests: logsToDisk },
     shutdown: { flush: '0s' },
   };

@@ -123,12 +123,14 @@ export interface Server extends AsyncDisposable {
 export interface ServerAddress {
   readonly url: string;
   readonly path: string;
+  /** How long it may take to start; a minute by default. */
+  readonly readyMs?: number;
 }
 
-/** Starts a server and waits until it is ready. Rejects with the end of its log if it ends first or takes a minute. */
+/** Starts a server and waits until it is ready. Rejects with the end of its log if it ends first or takes too long. */
 export async function startServer(
   command: Command,
-  { url, path }: ServerAddress,
+  { url, path, readyMs = READY_MS }: ServerAddress,
   output: ChildOutput = {},
 ): Promise<Server> {
   const child = startChild(command, output);
@@ -138,7 +140,7 @@ export async function startServer(
     return response?.status === 200;
   };
   try {
-    await untilReady(child, isReady, READY_MS);
+    await untilReady(child, isReady, readyMs);
   } catch (error) {
     await child[Symbol.asyncDispose]();
     const tail =

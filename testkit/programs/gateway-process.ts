@@ -67,17 +67,26 @@ export async function startGatewayProcess(settings: GatewaySettings): Promise<Ga
 
 /**
  * Writes the configuration into the folder and starts a gateway of a checkout with it. Rejects if it ends before it
- * serves. `prefix`: a command that becomes the gateway, such as `prlimit --nofile=100`.
+ * serves. `prefix`: a command that becomes the gateway, such as `prlimit --nofile=100`. `command`: starts a gateway that
+ * is installed, instead of one of a checkout.
  */
 export async function startGateway(
   folder: string,
   config: object,
   env: Readonly<Record<string, string>> = {},
-  { checkout = ROOT, prefix = [] }: { readonly checkout?: string; readonly prefix?: readonly string[] } = {},
+  {
+    checkout = ROOT,
+    prefix = [],
+    command = [process.execPath, join(checkout, 'src/main.ts')],
+  }: {
+    readonly checkout?: string;
+    readonly prefix?: readonly string[];
+    readonly command?: readonly string[];
+  } = {},
 ): Promise<GatewayProcess> {
   const path = join(folder, 'gateway.yaml');
   await writeFile(path, JSON.stringify(config)); // JSON is YAML
-  const [file = '', ...args] = [...prefix, process.execPath, join(checkout, 'src/main.ts'), '-config', path];
+  const [file = '', ...args] = [...prefix, ...command, '-config', path];
   const child = startChild(
     {
       file,
@@ -124,9 +133,15 @@ async function untilServing(child: Child): Promise<string> {
 }
 
 /** Sends a request to the admin API and resolves with its JSON. Rejects if the status is not 2xx. */
-export async function askAdmin(adminUrl: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
-  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
-  const response = await fetch(adminUrl + path, { method, headers });
+export async function askAdmin(
+  adminUrl: string,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' };
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  const response = await fetch(adminUrl + path, { method, headers, ...sent });
   if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}`);
   return await response.json();
 }

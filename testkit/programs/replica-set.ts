@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
-import { createSimulatedReplica, type SimulatedReplica } from '../../src/simulate/create-replica.ts';
+import { createSimulatedReplica } from '#simulate';
+import type { SimulatedReplica } from '../../src/simulate/create-replica.ts';
 import type { Load } from '../load/load.ts';
 import { closeServer, listen } from '../servers/local-server.ts';
 import type { Tell } from './progress.ts';

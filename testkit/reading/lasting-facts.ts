@@ -11,6 +11,8 @@ export function lastingFactsOf(record: Readonly<RequestRecord> | undefined): Par
     gap_p50_ms,
     gap_p95_ms,
     tokens_per_second,
+    silence_ms,
+    silence_after_ms,
     seq,
     ...facts
   } = { ...record };

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
-import { type HttpFacts, toRequestAttributes } from '#otel/record';
+import { type HttpFacts, type RequestNotes, toRequestAttributes } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 
 /** The record of a plain success, with required fields only. Frozen: test files share it, and numbering changes records. */
@@ -38,8 +38,13 @@ export const FULL_RECORD: Required<Omit<RequestRecord, 'failed_attempts'>> = Obj
   prompt_audio_tokens: 229,
   prompt_image_tokens: 1196,
   completion_audio_tokens: 64,
+  usage_source: 'final',
   tokens_per_second: 85.25,
+  silence_ms: 9050.25,
+  silence_after_ms: 1310.5,
   gpu_seconds: 1.875,
+  cost: 4,
+  currency: 'EUR',
   background_ms: 61250.5,
   background_end: 'ended',
   cache_creation_tokens: 32,
@@ -53,6 +58,12 @@ export const FULL_RECORD: Required<Omit<RequestRecord, 'failed_attempts'>> = Obj
   reasoning_level: 'low',
   queue_ms: 20,
   attempts: 2,
+  route_reason: 'prefix',
+  route_candidates: 3,
+  route_ruled_out: { drained: 1, at_limit: 2 },
+  route_prefix_blocks: 4,
+  route_prefix_share: 1,
+  route_prefix_miss: 'elsewhere',
   truncated: true,
   client_request_id: 'client-1',
   client: 'search-team',
@@ -61,6 +72,15 @@ export const FULL_RECORD: Required<Omit<RequestRecord, 'failed_attempts'>> = Obj
   seq: 4711,
   timings: { queue_time_ms: 4, prompt_ms: 20, predicted_ms: 2500, predicted_per_second: 91.5 },
 });
+
+/** Everything that a request may say of itself beside its record. */
+export const FULL_NOTES: Required<RequestNotes> = {
+  parameters: {
+    ...{ temperature: 1, topP: 0.9, topK: 40, frequencyPenalty: 0.5, presencePenalty: -0.5 },
+    ...{ seed: 7, choiceCount: 2, outputType: 'json' },
+  },
+  names: { user: 'u-1', session: 's-1', agent: 'researcher', prompt: 'support', promptVersion: '12' },
+};
 
 /** The attributes that the span of a record has on the wire. */
 export function toAttributes(record: RequestRecord, http: HttpFacts): Attributes {

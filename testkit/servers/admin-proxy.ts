@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { closeServer, listen } from './local-server.ts';
 
 /** A call of the admin API: `POST /admin/replicas/a/drain?…`. */
@@ -29,11 +30,13 @@ export async function startAdminProxy(
   const pass = async (request: IncomingMessage, response: ServerResponse) => {
     const { method = '', url = '' } = request;
     const call = `${method} ${url}`;
+    const sent = await buffer(request);
     await onCall(call);
     if (takeHold('before', call)) return;
     const answer = await fetch(target + url, {
       method,
-      headers: { authorization: request.headers.authorization ?? '' },
+      headers: toPassedHeaders(request),
+      ...(sent.length === 0 ? {} : { body: new Uint8Array(sent) }),
     });
     const body = await answer.text();
     if (takeHold('after', call)) return;
@@ -52,4 +55,9 @@ export async function startAdminProxy(
     },
     [Symbol.asyncDispose]: () => closeServer(server),
   };
+}
+
+function toPassedHeaders({ headers }: IncomingMessage): Record<string, string> {
+  const { authorization = '', 'content-type': type } = headers;
+  return { authorization, ...(type === undefined ? {} : { 'content-type': type }) };
 }

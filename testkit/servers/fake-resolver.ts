@@ -1,4 +1,4 @@
-import type { Endpoint, Resolver } from '#replicas/control';
+import type { Endpoint, Resolver } from '#replicas/discovery';
 import { EventLog } from '../event-log.ts';
 
 /** A resolver with scripted answers. */

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import type { TestContext } from 'vitest';
 import { EventLog } from '../event-log.ts';
-import { type CollectedSpan, readSpans } from '../fake-collector.ts';
+import { type CollectedSpan, isNotOfCondition, readSpans } from '../fake-collector.ts';
 import { findFreePort } from '../processes/free-port.ts';
 
 const run = promisify(execFile);
@@ -46,7 +46,6 @@ export async function requireCollector(
   context.skip(reason);
 }
 
-/** An OpenTelemetry Collector that runs with the shipped configuration, and writes what it takes to a file. */
 export interface RealCollector extends AsyncDisposable {
   /** The base address, for `export.endpoint`; it stays the same over restarts. */
   readonly url: string;
@@ -56,7 +55,10 @@ export interface RealCollector extends AsyncDisposable {
   sampled(): Promise<readonly CollectedSpan[]>;
   /** The spans that it has written to its file until now. */
   spans(): Promise<readonly CollectedSpan[]>;
-  /** The spans as soon as at least so many differ; asked again each time the file has changed. */
+  /**
+   * The spans as soon as at least so many differ; asked again each time the file has changed. By default all but those of
+   * conditions, which are about what happens around the requests, at times that no test decides.
+   */
   untilSpans(count: number, isMeant?: (span: CollectedSpan) => boolean): Promise<readonly CollectedSpan[]>;
   /**
    * The text of GET /metrics as soon as the predicate holds; asked again each time metrics have come. `accept`: the media
@@ -118,7 +120,7 @@ export async function startRealCollector(binary: string): Promise<RealCollector>
         .flatMap(readSpans);
     },
     spans,
-    async untilSpans(count, isMeant = () => true) {
+    async untilSpans(count, isMeant = isNotOfCondition) {
       const watching = new AbortController();
       const changes = new EventLog<string>();
       const watcher = watch(folder, { signal: watching.signal }, (event) => changes.push(event));

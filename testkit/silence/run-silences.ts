@@ -1,6 +1,6 @@
-import { FrozenWatch, type SilenceBound } from '#replicas/control';
-import type { Silence } from '#replicas/shared';
-import type { HealthDecision } from '#replicas/terms';
+import { FrozenWatch, type SilenceBound } from '#replicas/health';
+import type { HealthDecision } from '#replicas/health-state';
+import type { Silence } from '#replicas/silence';
 import { createPools, toReplicaConfig } from '../pool.ts';
 import type { SilenceLoad } from './loads.ts';
 import { SimulatedEngine } from './simulated-engine.ts';

@@ -1,4 +1,4 @@
-import type { Silence } from '#replicas/shared';
+import type { Silence } from '#replicas/silence';
 
 /** How fast a simulated engine is, and in which order it works. */
 export interface EngineSpeed {
@@ -22,7 +22,7 @@ export interface EngineRequest {
 
 /** A stream that runs on a simulated engine, as UpstreamConnections shows one. */
 export interface SimulatedStream {
-  readonly stream: { readonly kind: number; readonly size: number };
+  readonly stream: { readonly kind: number; readonly size: number; readonly holds: readonly number[] };
   readonly silentSinceMs: number;
   readonly sentMs: number;
   readonly isAnswering: boolean;
@@ -149,7 +149,7 @@ export class SimulatedEngine {
     let heardMs = this.#endedMs;
     let waitingSinceMs: number | null = null;
     for (const { silentSinceMs, isAnswering, sentMs, request } of this.#work) {
-      const stream = { kind: STREAM_KIND, size: CHARS_PER_TOKEN * request.promptTokens };
+      const stream = { kind: STREAM_KIND, size: CHARS_PER_TOKEN * request.promptTokens, holds: [] };
       if (request.isStream) onStream?.({ stream, silentSinceMs, sentMs, isAnswering });
       if (isAnswering && (heardMs === null || silentSinceMs > heardMs)) heardMs = silentSinceMs;
       if (waitingSinceMs === null || silentSinceMs < waitingSinceMs) waitingSinceMs = silentSinceMs;

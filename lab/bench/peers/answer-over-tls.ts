@@ -1,13 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
-import {
-  allocateLimit,
-  DeadlineClock,
-  type HttpExchange,
-  HttpServer,
-  type RequestBodySink,
-  SharedLimit,
-} from '#wire';
+import { allocateLimit, SharedLimit } from '#shared-memory';
+import { DeadlineClock } from '#wire';
+import { type HttpExchange, HttpServer, type RequestBodySink } from '#wire/client';
 
 /*
  * Reads each request and answers it from memory, over TLS 1.3: with the gateway's own HTTP/1.1, or with the streams of

@@ -1,17 +1,9 @@
 import { connect, type Socket } from 'node:net';
-import {
-  allocateLimit,
-  DeadlineClock,
-  type Fields,
-  type HttpExchange,
-  HttpServer,
-  type RequestBodySink,
-  type ResponseHandler,
-  type ResponseHead,
-  SharedLimit,
-  type UpstreamConnection,
-  UpstreamConnections,
-} from '#wire';
+import { allocateLimit, SharedLimit } from '#shared-memory';
+import { DeadlineClock } from '#wire';
+import { type HttpExchange, HttpServer, type RequestBodySink } from '#wire/client';
+import type { Fields, ResponseHead } from '#wire/message';
+import { type ResponseHandler, type UpstreamConnection, UpstreamConnections } from '#wire/upstream';
 
 /*
  * The gateway's own HTTP/1.1 and nothing else: no record, no usage, no choice of a replica.

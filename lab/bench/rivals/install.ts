@@ -39,7 +39,7 @@ export async function installRivals(): Promise<void> {
     mkdirSync(folder, { recursive: true });
     await run('apt-get', ['download', ...DEBIAN], { cwd: folder, timeout: STEP_MS });
     for (const file of readdirSync(folder).filter((name) => name.endsWith('.deb')))
-      await run('dpkg', ['-x', file, '..'], { cwd: folder, timeout: STEP_MS });
+      await run('dpkg', ['-x', file, '.'], { cwd: folder, timeout: STEP_MS });
   });
 }
 

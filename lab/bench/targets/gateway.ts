@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '#testkit/programs/results.ts';
+import { toImageStart } from './as-in-image.ts';
 import type { Surroundings, Target } from './target.ts';
 
 interface Variant {
@@ -11,7 +12,10 @@ interface Variant {
   readonly onlyFor?: readonly string[];
 }
 
-/** Spangate with its default settings, every record exported; and the variants that some cases compare it with. */
+/**
+ * Spangate as its image runs it, with its default settings and every record exported; and the variants that some cases
+ * compare it with.
+ */
 export const gatewayTargets: readonly Target[] = [
   toTarget('gateway', {}),
   toTarget('baseline', { checkout: (baseline) => baseline }),
@@ -25,6 +29,7 @@ function toTarget(
 ): Target {
   return {
     name,
+    records: 'a span with the model, tokens, times and prefix hashes, and one per attempt',
     findObstacle: (baseline) => {
       const folder = checkout(baseline);
       if (folder === null) return 'give --baseline CHECKOUT to compare with';
@@ -34,8 +39,8 @@ function toTarget(
     prepare: (surroundings) => {
       const file = join(surroundings.folder, 'gateway.yaml');
       writeFileSync(file, toConfig(surroundings, workers, isCollectorDown));
-      const main = join(checkout(surroundings.baseline) ?? ROOT, 'src/main.ts');
-      return { file: process.execPath, args: [...surroundings.nodeFlags, main, '-config', file] };
+      const { args, env } = toImageStart(checkout(surroundings.baseline) ?? ROOT);
+      return { file: process.execPath, args: [...surroundings.nodeFlags, ...args, '-config', file], env };
     },
     ...(onlyFor === undefined ? {} : { isFor: (caseName: string) => onlyFor.includes(caseName) }),
   };

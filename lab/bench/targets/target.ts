@@ -24,6 +24,8 @@ export interface Surroundings {
 /** What is measured: this gateway, a variant of it, or a rival. */
 export interface Target {
   readonly name: string;
+  /** What it records of a request, in a few words; absent: nothing. */
+  readonly records?: string;
   /** Why it cannot run here, or null when it can. */
   readonly findObstacle: (baseline: string | null) => string | null;
   /** Writes the configuration and returns the command that starts the target. */

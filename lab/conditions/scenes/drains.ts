@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RolloutFacts } from '#rollout-board/facts';
+import { stoppedFacts } from '#testkit/rollout-facts.ts';
 import { callAdmin } from '../act.ts';
 import type { Scene } from '../scene.ts';
 
@@ -40,26 +41,11 @@ export const DRAIN_SCENES: readonly Scene[] = [
     subject: 'a',
     async play(stage) {
       const gateway = await stage.gateway();
-      const traceId = randomBytes(16).toString('hex');
-      const tell = (step: string, outcome: string, more: Readonly<Record<string, string>> = {}) => {
-        const query = new URLSearchParams({
-          trace_id: traceId,
-          span_id: randomBytes(8).toString('hex'),
-          step,
-          start_ms: String(Date.now() - 60_000),
-          outcome,
-          ...more,
-        });
-        return callAdmin(gateway, `/admin/rollout-steps?${query}`);
-      };
+      const report = (facts: RolloutFacts) => callAdmin(gateway, `/admin/rollouts/${facts.id}/report`, facts);
       return {
         gateway,
-        async bring() {
-          await tell('restart', 'ok', { replica: 'a' });
-          await tell('replica', 'bad', { replica: 'a', sentence: 'slower than its peers' });
-          await tell('rollout', 'bad', { sentence: '0 of 2 replicas done' });
-        },
-        mend: () => tell('rollout', 'ok'),
+        bring: () => report(stoppedFacts()),
+        mend: () => report(stoppedFacts('aborted')),
       };
     },
   },

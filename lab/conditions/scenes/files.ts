@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { appendFile, mkdir, readdir, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { askAdmin, type GatewayProcess } from '#testkit/programs/gateway-process.ts';
 import { tryAdmin } from '../act.ts';
 import type { Scene } from '../scene.ts';
 import { type Stage, toEntry } from '../stage.ts';
@@ -36,6 +37,14 @@ async function onSmallDisk(stage: Stage, config: (disk: string) => object) {
     },
     free: () => unlink(filling),
   };
+}
+
+/** The bytes of the records that wait for the history; 0 until it is told that it cannot be written. */
+async function waitingBytesOf({ adminUrl }: GatewayProcess): Promise<number> {
+  const { conditions } = (await askAdmin(adminUrl, 'GET', '/admin/conditions')) as {
+    readonly conditions: readonly { readonly id: string; readonly figures: { readonly waiting?: number } }[];
+  };
+  return conditions.find(({ id }) => id === 'history_not_written')?.figures.waiting ?? 0;
 }
 
 export const FILE_SCENES: readonly Scene[] = [
@@ -82,6 +91,41 @@ export const FILE_SCENES: readonly Scene[] = [
       }));
       stage.traffic(gateway, 10);
       return { gateway, bring: fill, mend: free };
+    },
+  },
+  {
+    id: 'history_not_written',
+    subject: /history\.db$/,
+    whyNot: whyNoDisk,
+    async play(stage) {
+      const { gateway, fill, free } = await onSmallDisk(stage, (disk) => ({ state_dir: disk }));
+      stage.traffic(gateway, 100);
+      return { gateway, bring: fill, mend: free };
+    },
+  },
+  {
+    id: 'history_incomplete',
+    subject: /history\.db$/,
+    isSlow: true,
+    whyNot: whyNoDisk,
+    async play(stage) {
+      const { gateway, fill } = await onSmallDisk(stage, (disk) => ({ state_dir: disk }));
+      await fill();
+      const traffic = stage.traffic(gateway, 1_000);
+      // 32 MiB of records wait before any is left out.
+      while ((await waitingBytesOf(gateway)) < 28 * 1024 ** 2) await sleep(500);
+      traffic.stop();
+      return { gateway, bring: () => void stage.traffic(gateway, 1_000) };
+    },
+  },
+  {
+    id: 'history_set_aside',
+    subject: /history\.db$/,
+    async play(stage) {
+      const state = join(await stage.folder('gateway'), 'state');
+      await mkdir(state, { recursive: true, mode: 0o700 });
+      await writeFile(join(state, 'history.db'), 'no history\n'.repeat(1_000));
+      return { gateway: await stage.gateway() };
     },
   },
   {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { hang } from '#testkit/fake-replica.ts';
+import { answerStream, chatChunk, DONE, partial } from '#testkit/fake-replica.ts';
 import type { Scene } from '../scene.ts';
+import { toEntry } from '../stage.ts';
 
 const KEY = 'sk-of-a-client-of-the-lab';
 const CLIENT = { name: 'search', key_sha256: createHash('sha256').update(KEY).digest('hex') };
@@ -26,9 +27,13 @@ export const LIMIT_SCENES: readonly Scene[] = [
     subject: 'acme',
     isSlow: true,
     async play(stage) {
-      const a = await stage.replica('a', { script: hang });
+      // Every second stream falls silent after its first chunk, until the limit is full of such streams.
+      const a = await stage.replica('a', {
+        script: partial('text/event-stream', [chatChunk('word ')], 'nothing'),
+      });
+      const b = await stage.replica('b', { script: answerStream([chatChunk('word '), DONE]) });
       const gateway = await stage.gateway({
-        replicas: [{ name: 'a', url: a.url, models: ['m'], engine: 'vllm' }],
+        replicas: [toEntry(a), toEntry(b)],
         clients: [{ ...CLIENT, tenant: 'acme' }],
         tenant_limits: { default: { max_inflight: 3 } },
       });

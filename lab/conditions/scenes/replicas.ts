@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthority } from '#testkit/certificates.ts';
 import {
   answerJson,
@@ -170,7 +171,15 @@ export const REPLICA_SCENES: readonly Scene[] = [
       a.answer(answer(50));
       b.answer(answer(50));
       stage.traffic(gateway, 100);
-      return { gateway, bring: () => a.answer(answer(150)), mend: () => a.answer(answer(50)) };
+      return {
+        gateway,
+        // The condition begins when it is found: `npm run lab -- peers` shows how soon that is.
+        async bring() {
+          a.answer(answer(150));
+          while (!gateway.log.some((line) => JSON.parse(line).judge === 'slow')) await sleep(100);
+        },
+        mend: () => a.answer(answer(50)),
+      };
     },
   },
   {

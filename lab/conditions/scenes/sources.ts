@@ -38,6 +38,29 @@ export const SOURCE_SCENES: readonly Scene[] = [
     },
   },
   {
+    id: 'readiness_gate_failing',
+    subject: 'vllm',
+    async play(stage) {
+      const api = stage.use(await startFakeApiServer());
+      const a = await stage.replica('a', { address: '0.0.0.0' });
+      const ports = [{ port: Number(new URL(a.url).port) }];
+      const pod = (name: string, address: string) => ({ name, address, gates: ['spangate.dev/answers'] });
+      const pods = [pod('vllm-0', '127.0.1.1')];
+      api.put({ name: 'vllm-1', pods, ports });
+      const kubernetes = { service: 'vllm', namespace: 'llm', api_server: api.url, readiness_gate: true };
+      const gateway = await stage.gateway({ replicas: [{ name: 'vllm', kubernetes, models: ['m'] }] });
+      await api.untilPatches(1);
+      return {
+        gateway,
+        bring() {
+          api.answer('patch', (response) => void response.writeHead(403).end());
+          api.put({ name: 'vllm-1', pods: [...pods, pod('vllm-1', '127.0.1.2')], ports });
+        },
+        mend: () => api.answer('patch', null),
+      };
+    },
+  },
+  {
     id: 'dns_failing',
     subject: 'vllm',
     async play(stage) {

@@ -11,7 +11,7 @@ export interface PlantedFault {
 }
 
 const JWT = { target: 'jwt', file: 'src/access/jwt/verify-jwt.ts' } as const;
-const KUBERNETES = 'src/replicas/control/discovery/kubernetes';
+const KUBERNETES = 'src/replicas/discovery/kubernetes';
 
 /** The faults of the targets that read documents and files. */
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
@@ -53,7 +53,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'what a read ends with is lost',
-    ...{ target: 'ledger', file: 'src/records/file-lines.ts' },
+    ...{ target: 'ledger', file: 'src/records/files/file-lines.ts' },
     from: 'add(chunk.subarray(start));',
     to: '',
   },
@@ -77,7 +77,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'the drain of a damaged entry is forgotten',
-    ...{ target: 'state', file: 'src/replicas/control/drains/drain-file.ts' },
+    ...{ target: 'state', file: 'src/replicas/drains/drain-file.ts' },
     from: 'state ?? (isObject(each) && each.drained === true ? DAMAGED_DRAIN : null);',
     to: 'state;',
   },

@@ -4,6 +4,7 @@ import { JSON_READER } from './bodies/json.ts';
 import { MODEL_NAME } from './bodies/model-name.ts';
 import { SPLICE } from './bodies/splice.ts';
 import { SSE } from './bodies/sse.ts';
+import { STRINGS } from './bodies/strings.ts';
 import { USAGE } from './bodies/usage.ts';
 import { CLIENTS } from './documents/clients.ts';
 import { COLLECTOR } from './documents/collector.ts';
@@ -21,6 +22,7 @@ import { LEDGER } from './records/ledger.ts';
 export const TARGETS: readonly FuzzTarget[] = [
   SSE,
   JSON_READER,
+  STRINGS,
   SPLICE,
   USAGE,
   FORM,

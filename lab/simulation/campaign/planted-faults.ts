@@ -24,7 +24,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'the drain flag is read when the replica is picked, not when the request is written',
     patch: {
       file: 'src/proxy/attempt/send.ts',
-      from: 'if (this.#isOver || replica.isDrained) {',
+      from: 'if (this.#isOver || replica.isClosed) {',
       to: 'if (this.#isOver) {',
     },
   },

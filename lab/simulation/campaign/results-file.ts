@@ -64,5 +64,10 @@ export function toSummary(which: string, figures: Figures): string {
 export function writeFigures(where: string, summaries: readonly string[]): void {
   const { date } = readCircumstances();
   const text = `On ${date}, ${where}:\n\n\`\`\`\n${summaries.join('\n')}\n\`\`\``;
-  replaceBetween('docs/reliability.md', '<!-- simulated -->', '<!-- end of what was simulated -->', text);
+  replaceBetween(
+    'docs/evidence/reliability.md',
+    '<!-- simulated -->',
+    '<!-- end of what was simulated -->',
+    text,
+  );
 }

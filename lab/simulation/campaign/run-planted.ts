@@ -5,7 +5,7 @@ import { PLANTED_FAULTS } from './planted-faults.ts';
 import { writeScripts } from './scripts.ts';
 import { type SeedRange, search } from './search.ts';
 
-const DOCUMENT = 'docs/reliability.md';
+const DOCUMENT = 'docs/evidence/reliability.md';
 const HEAD = [
   '| planted fault | found by seed | worlds run | commit | what was seen |',
   '|---|---:|---:|---|---|',

@@ -26,7 +26,7 @@ const RESETS: readonly (readonly [file: RegExp, forget: string])[] = [
     'componentCounter.clear();',
   ],
   // Made by chance.
-  [/^src\/replicas\/control\/.*drain-file\.ts$/, 'DAMAGED_DRAIN.version = timestampOf(null);'],
+  [/^src\/replicas\/drains\/drain-file\.ts$/, 'DAMAGED_DRAIN.version = timestampOf(null);'],
 ];
 
 /** A change of the sources: a fault that the simulation must find. */
@@ -102,11 +102,12 @@ function createSourcePlugin(patch: SourcePatch | null, onSource: (file: string) 
       if (!id.startsWith(`${ROOT}/src/`) && !id.startsWith(`${ROOT}/otel/`)) return code + reset;
       const patched = patch !== null && id === join(ROOT, patch.file) ? applyPatch(code, patch) : code;
       const text = THREAD_ENTRIES.includes(relative(ROOT, id)) ? toStart(patched) : patched + reset;
+      // A room of the gateway that is imported only when it is needed is in the bundle.
       return text
         .replaceAll('import.meta.dirname', JSON.stringify(dirname(id)))
         .replaceAll('import.meta.filename', JSON.stringify(id))
         .replaceAll('import.meta.resolve', 'resolveToUrl')
-        .replaceAll(/\bimport\(/g, 'importModule(')
+        .replaceAll(/\bimport\((?!'#)/g, 'importModule(')
         .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href))
         .replaceAll('import.meta', toMeta(id));
     },

@@ -11,7 +11,7 @@ import { toVenv } from '../../bench/rivals/installed.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../../..');
-const PAGE = join(ROOT, 'docs/connecting.md');
+const PAGE = join(ROOT, 'docs/guide.md');
 
 /** A gateway with the model of the page, and the page's snippet with its address in place of the page's. */
 async function startFor(heading: string, language: string) {
@@ -26,14 +26,14 @@ async function startFor(heading: string, language: string) {
 
 const ofAcme = expect.objectContaining({ tenant: 'acme', model: 'demo', stream: true, status: 200 });
 
-test("docs/connecting.md: curl's stream is recorded with its tenant", async () => {
+test("docs/guide.md: curl's stream is recorded with its tenant", async () => {
   const { gateway, code } = await startFor('curl', 'sh');
   const { stdout } = await run('bash', ['-c', code]);
   expect(stdout).toMatch(/data: \[DONE\]\n\n$/);
   expect(await gateway.nextRecord()).toEqual(ofAcme);
 });
 
-test("docs/connecting.md: the text of the SDK for JavaScript's stream arrives", async () => {
+test("docs/guide.md: the text of the SDK for JavaScript's stream arrives", async () => {
   const { gateway, code } = await startFor('OpenAI SDK for JavaScript', 'js');
   const file = join(ROOT, `node_modules/.cache/connecting-${process.pid}.mjs`); // from there it finds the SDK
   await writeFile(file, code);
@@ -42,7 +42,7 @@ test("docs/connecting.md: the text of the SDK for JavaScript's stream arrives", 
   expect(await gateway.nextRecord()).toEqual(ofAcme);
 });
 
-test("docs/connecting.md: the text of the SDK for Python's stream arrives", async ({ skip }) => {
+test("docs/guide.md: the text of the SDK for Python's stream arrives", async ({ skip }) => {
   const python = await findPython();
   if (python === null)
     return skip("no Python has the package openai: npm run bench -- --install brings LiteLLM's");

@@ -14,7 +14,7 @@ const SOME_BYTES = 16 * 1024;
 const SHORT_BYTES = 64;
 
 /**
- * Digests the covered attributes of a span in their canonical form, which docs/ledger.md freezes: the fields
+ * Digests the covered attributes of a span in their canonical form, which docs/internals/ledger-form.md freezes: the fields
  * `attributes` of the Span message in protobuf, as in a Span that has no others, sorted by key and then by value.
  *
  * It reads them where they are encoded. Attributes come in nearly the same order in every record, so the order of the

@@ -49,8 +49,13 @@ export const RECORD_FIELDS = {
   prompt_audio_tokens: { name: 'gateway.prompt_audio_tokens', type: 'int', isRequired: false },
   prompt_image_tokens: { name: 'gateway.prompt_image_tokens', type: 'int', isRequired: false },
   completion_audio_tokens: { name: 'gateway.completion_audio_tokens', type: 'int', isRequired: false },
+  usage_source: { name: 'gateway.usage_source', type: 'string', isRequired: false },
   tokens_per_second: { name: 'gateway.tokens_per_second', type: 'double', isRequired: false },
+  silence_ms: { name: 'gateway.silence_ms', type: 'double', isRequired: false },
+  silence_after_ms: { name: 'gateway.silence_after_ms', type: 'double', isRequired: false },
   gpu_seconds: { name: 'gateway.gpu_seconds', type: 'double', isRequired: false },
+  cost: { name: 'gateway.cost', type: 'double', isRequired: false },
+  currency: { name: 'gateway.currency', type: 'string', isRequired: false },
   background_ms: { name: 'gateway.background_ms', type: 'double', isRequired: false },
   background_end: { name: 'gateway.background_end', type: 'string', isRequired: false },
   cache_creation_tokens: { name: 'gateway.cache_creation_tokens', type: 'int', isRequired: false },
@@ -64,6 +69,12 @@ export const RECORD_FIELDS = {
   reasoning_level: { name: 'gateway.reasoning_level', type: 'string', isRequired: false },
   queue_ms: { name: 'gateway.queue_ms', type: 'double', isRequired: false },
   attempts: { name: 'gateway.attempts', type: 'int', isRequired: false },
+  route_reason: { name: 'gateway.route.reason', type: 'string', isRequired: false },
+  route_candidates: { name: 'gateway.route.candidates', type: 'int', isRequired: false },
+  route_ruled_out: { name: 'gateway.route.ruled_out.', type: 'doubles', isRequired: false },
+  route_prefix_blocks: { name: 'gateway.route.prefix_blocks', type: 'int', isRequired: false },
+  route_prefix_share: { name: 'gateway.route.prefix_share', type: 'double', isRequired: false },
+  route_prefix_miss: { name: 'gateway.route.prefix_miss', type: 'string', isRequired: false },
   truncated: { name: 'gateway.truncated', type: 'bool', isRequired: false },
   client_request_id: { name: 'gateway.client_request_id', type: 'string', isRequired: false },
   client: { name: 'gateway.client', type: 'string', isRequired: false },
@@ -94,6 +105,18 @@ export const SEMCONV = {
   genAiOperationName: 'gen_ai.operation.name',
   genAiRequestModel: 'gen_ai.request.model',
   genAiRequestMaxTokens: 'gen_ai.request.max_tokens',
+  genAiRequestTemperature: 'gen_ai.request.temperature',
+  genAiRequestTopP: 'gen_ai.request.top_p',
+  genAiRequestTopK: 'gen_ai.request.top_k',
+  genAiRequestFrequencyPenalty: 'gen_ai.request.frequency_penalty',
+  genAiRequestPresencePenalty: 'gen_ai.request.presence_penalty',
+  genAiRequestSeed: 'gen_ai.request.seed',
+  genAiRequestChoiceCount: 'gen_ai.request.choice.count',
+  genAiOutputType: 'gen_ai.output.type',
+  userId: 'user.id',
+  sessionId: 'session.id',
+  genAiAgentName: 'gen_ai.agent.name',
+  genAiPromptName: 'gen_ai.prompt.name',
   genAiRequestStream: 'gen_ai.request.stream',
   genAiResponseModel: 'gen_ai.response.model',
   genAiConversationId: 'gen_ai.conversation.id',
@@ -103,10 +126,14 @@ export const SEMCONV = {
   genAiUsageCacheReadInputTokens: 'gen_ai.usage.cache_read.input_tokens',
   genAiUsageCacheCreationInputTokens: 'gen_ai.usage.cache_creation.input_tokens',
   genAiResponseId: 'gen_ai.response.id',
+  genAiUsageCost: 'gen_ai.usage.cost',
   genAiLatencyTimeInQueue: 'gen_ai.latency.time_in_queue',
   genAiLatencyTimeInModelPrefill: 'gen_ai.latency.time_in_model_prefill',
   genAiLatencyTimeInModelDecode: 'gen_ai.latency.time_in_model_decode',
-  genAiUsageCacheWriteInputTokens: 'gen_ai.usage.cache_write.input_tokens',
+  genAiPromptVersion: 'gen_ai.prompt.version',
+  genAiUsageAudioInputTokens: 'gen_ai.usage.audio.input_tokens',
+  genAiUsageImageInputTokens: 'gen_ai.usage.image.input_tokens',
+  genAiUsageAudioOutputTokens: 'gen_ai.usage.audio.output_tokens',
   genAiUsageReasoningOutputTokens: 'gen_ai.usage.reasoning.output_tokens',
   genAiResponseTimeToFirstChunk: 'gen_ai.response.time_to_first_chunk',
   genAiRequestPreviousResponseId: 'gen_ai.request.previous_response.id',
@@ -114,6 +141,8 @@ export const SEMCONV = {
   peerService: 'peer.service',
   httpRequestResendCount: 'http.request.resend_count',
   urlFull: 'url.full',
+  genAiTokenType: 'gen_ai.token.type',
+  genAiTokenModality: 'gen_ai.token.modality',
   id: 'id',
   severity: 'severity',
   subject: 'subject',
@@ -199,6 +228,23 @@ export const ROLLOUT_STEP = {
   peerErrorShare: 'gateway.peer_error_share',
 } as const;
 
+/** The attributes of the span of a copy at a shadow. */
+export const SHADOW = {
+  shadowReplica: 'gateway.shadow.replica',
+  shadowPrimary: 'gateway.shadow.primary',
+  shadowModel: 'gateway.shadow.model',
+  shadowRequestId: 'gateway.shadow.request_id',
+  shadowOutcome: 'gateway.shadow.outcome',
+  httpRoute: 'http.route',
+  httpResponseStatusCode: 'http.response.status_code',
+  shadowFirstTokenMs: 'gateway.shadow.first_token_ms',
+  shadowPromptTokens: 'gateway.shadow.prompt_tokens',
+  shadowCompletionTokens: 'gateway.shadow.completion_tokens',
+  shadowFinishReason: 'gateway.shadow.finish_reason',
+  shadowGpuSeconds: 'gateway.shadow.gpu_seconds',
+  shadowAgain: 'gateway.shadow.again',
+} as const;
+
 /** The attributes of an attempt in metrics, besides its replica. */
 export const ATTEMPT = {
   attemptOutcome: 'gateway.attempt_outcome',
@@ -215,6 +261,11 @@ export const CONDITION = {
   id: 'id',
   severity: 'severity',
   subject: 'subject',
+} as const;
+
+/** What of a request that was not copied is in metrics, besides the shadow. */
+export const COPY = {
+  shadowSkipReason: 'gateway.shadow.skip_reason',
 } as const;
 
 /** The attributes of a comparison in metrics. */

@@ -10,6 +10,7 @@ export {
   ADMIN_ACTION,
   ATTEMPT,
   CONDITION,
+  COPY,
   DISCOVERY,
   FAILED_ATTEMPT,
   LEDGER,
@@ -17,6 +18,7 @@ export {
   ROLLOUT_STEP,
   SCOPE,
   SEMCONV,
+  SHADOW,
   VERDICT,
 } from './attribute-names.ts';
 export type { FailedAttempt } from './failed-attempt.ts';

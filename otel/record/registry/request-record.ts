@@ -11,161 +11,154 @@ import type { FailedAttempt } from './failed-attempt.ts';
 export interface RequestRecord {
   /** The gateway's id for the request, a UUID; sent upstream as `X-Request-Id`. */
   request_id: string;
-  /**
-   * The id of the W3C trace, 32 lower-case hex digits; sent upstream in `traceparent`. The gateway starts the
-   * trace, unless it continues that of the client (`trace.incoming`).
-   */
+  /** The id of the W3C trace, sent upstream in `traceparent`. */
   trace_id: string;
   /** When the request arrived: RFC 3339, UTC, milliseconds. */
   ts: string;
-  /** The name of the replica whose response headers arrived, else of the one being tried at the end. */
+  /** The replica that answered, else the last one tried. */
   replica?: string;
   /**
-   * The `model` of the request, without control characters and bidirectional controls. The replica is chosen by
-   * the complete name. Unit: characters, at most 256.
+   * The `model` of the request; for an alias, the model it stands for; without one, the only model served. Unit:
+   * characters, at most 256.
    */
   model?: string;
   /** The path of the request. */
   endpoint: string;
   /**
-   * The tenant of the client's API key (`clients`), or the claim `jwt.tenant_claim` of its token. Without keys and
-   * tokens, and from `gateway.trusted_proxies`: the value of the request header that `headers.tenant` of the
-   * configuration names (default `X-Tenant`). Without control characters and bidirectional controls. Unit:
-   * characters, at most 256.
+   * The tenant of the API key or token. Without keys, and from `gateway.trusted_proxies`: the header
+   * `headers.tenant` (`X-Tenant`). Unit: characters, at most 256.
    */
   tenant?: string;
-  /**
-   * The feature of the client's API key (`clients`). Otherwise the value of the request header that
-   * `headers.feature` of the configuration names (default `X-Feature`). Without control characters and
-   * bidirectional controls. Unit: characters, at most 256.
-   */
+  /** The feature of the API key, else the header `headers.feature` (`X-Feature`). Unit: characters, at most 256. */
   feature?: string;
-  /** The count in the engine's `usage`; of a stream, the last real one. Unit: tokens. */
+  /** The engine's count, cached ones included. Unit: tokens. */
   prompt_tokens?: number;
-  /** The count in the engine's `usage`; of a stream, the last real one. Unit: tokens. */
+  /** The engine's count, over all choices. Unit: tokens. */
   completion_tokens?: number;
-  /** The count in the engine's `usage` of prompt tokens from its prefix cache. Unit: tokens. */
+  /** The engine's count of prompt tokens from its prefix cache. Unit: tokens. */
   cached_tokens?: number;
-  /**
-   * Time from arrival to the first event with generated output: content, reasoning, tool call, refusal, text.
-   * Unit: ms.
-   */
+  /** Time from arrival to the first event with output: content, reasoning, tool call, refusal or text. Unit: ms. */
   ttft_ms?: number;
   /** Time from arrival to the end of the response. Unit: ms. */
   e2e_ms: number;
-  /** The median gap between successive events with output, interpolated linearly at rank p·(n−1). Unit: ms. */
+  /** The median gap between events with output, interpolated linearly at rank p·(n−1). Unit: ms. */
   gap_p50_ms?: number;
   /** The 95th percentile of the same gaps. Unit: ms. */
   gap_p95_ms?: number;
-  /** The HTTP status sent to the client; 499 if the client disconnected before that. */
+  /** The HTTP status sent to the client; 499 if the client left before that. */
   status: number;
   /** Whether the response was `text/event-stream`. */
   stream: boolean;
   /** `max_completion_tokens` of the request, else `max_tokens`; of a response `max_output_tokens`. Unit: tokens. */
   max_tokens?: number;
   /**
-   * The length of the request text: the texts in `instructions`, `system` and `messages`, or the strings in
-   * `prompt` or `input`; of other endpoints see [endpoints.md](endpoints.md). Unit: Unicode code points.
+   * Code points in the request text, without roles, tools and media, by [endpoint](endpoints.md). Unit: Unicode
+   * code points.
    */
   prompt_chars?: number;
-  /** Salted hashes of the request text, one per block: see below. */
+  /** [Salted hashes](#prefix-hashes) of the request text, one per block. */
   prefix_hashes?: readonly string[];
   /** The gateway's error code; `upstream_error` for an error event in a stream; `client_closed`. */
   error_type?: string;
   /** The finish reason of each choice, by index. */
   finish_reasons?: readonly string[];
-  /** The count in the engine's `usage`. Unit: tokens. */
+  /** The engine's count. Unit: tokens. */
   reasoning_tokens?: number;
-  /** The count in the engine's `usage` of prompt tokens that stand for audio. Unit: tokens. */
+  /** The engine's count of prompt tokens for audio. Unit: tokens. */
   prompt_audio_tokens?: number;
-  /** The count in the engine's `usage` of prompt tokens that stand for images. Unit: tokens. */
+  /** The engine's count of prompt tokens for images. Unit: tokens. */
   prompt_image_tokens?: number;
-  /** The count in the engine's `usage` of completion tokens that are audio. Unit: tokens. */
+  /** The engine's count of completion tokens for audio. Unit: tokens. */
   completion_audio_tokens?: number;
   /**
-   * The completion tokens after the first one, by the time from the first event with output to the last one. Unit:
+   * Where the tokens come from: `final`, `progressive` ([running figures](endpoints.md#streams-that-clients-leave)
+   * of a stream that broke off), or `absent`.
+   */
+  usage_source?: string;
+  /**
+   * Completion tokens after the first, divided by the time from the first event with output to the last. Unit:
    * 1/s.
    */
   tokens_per_second?: number;
-  /**
-   * The GPU time of the request: for each attempt, the replica's `gpu_count` by the time from the choice of the
-   * replica to the end of its response, divided equally between the requests in flight on it at each moment. Unit:
-   * s.
-   */
+  /** The longest time without an event with output, from the first such event to the end of the response. Unit: ms. */
+  silence_ms?: number;
+  /** Time from arrival to the last event before that silence. Unit: ms. */
+  silence_after_ms?: number;
+  /** The [GPU time](metrics.md#gpu-time) of the request over all attempts. Unit: s. */
   gpu_seconds?: number;
-  /**
-   * Of a response with `background`: time from arrival to the moment at which the gateway saw that it has ended.
-   * Unit: ms.
-   */
+  /** `gpu_seconds` at the `gpu_hour_price` that each replica had then, in `currency`. Unit: `currency`. */
+  cost?: number;
+  /** The `currency` of the configuration, a code of ISO 4217. Unit: code of ISO 4217. */
+  currency?: string;
+  /** Time from arrival until the gateway saw the end of a response in the background. Unit: ms. */
   background_ms?: number;
-  /** How the gateway ceased to follow such a response: `ended`, `lost`, `over_limit` or `not_followed`. */
+  /** How the gateway stopped following such a response: `ended`, `lost`, `over_limit` or `not_followed`. */
   background_end?: string;
-  /** The count in the engine's `usage` of prompt tokens that it wrote to its prefix cache. Unit: tokens. */
+  /** The engine's count of prompt tokens written to its prefix cache. Unit: tokens. */
   cache_creation_tokens?: number;
-  /**
-   * The name in `aliases` of the configuration that the client wrote instead of `model`, without control
-   * characters and bidirectional controls. Unit: characters, at most 256.
-   */
+  /** The alias that the client wrote. Unit: characters, at most 256. */
   model_requested?: string;
-  /** The size of the request's body, as far as it came. Unit: bytes. */
+  /** The size of the request's body, as far as it arrived. Unit: bytes. */
   request_bytes?: number;
-  /** The length of the audio that was transcribed: the engine's `usage.seconds`, else `duration`. Unit: s. */
+  /** The length of the transcribed audio: the engine's `usage.seconds`, else `duration`. Unit: s. */
   audio_seconds?: number;
-  /** The `id` that the engine gave to the response. Unit: characters, at most 256. */
+  /** The `id` of the response, as the engine named it. Unit: characters, at most 256. */
   response_id?: string;
-  /**
-   * The `model` that the engine says has answered, without control characters and bidirectional controls. Unit:
-   * characters, at most 256.
-   */
+  /** The `model` that the engine says answered. Unit: characters, at most 256. */
   response_model?: string;
-  /**
-   * The `previous_response_id` of the request, without control characters and bidirectional controls. Unit:
-   * characters, at most 256.
-   */
+  /** The `previous_response_id` of the request. Unit: characters, at most 256. */
   previous_response_id?: string;
   /**
-   * The value of the request header that `headers.conversation` of the configuration names (default
-   * `X-Session-Id`); else `conversation`, `metadata.session_id` or `prompt_cache_key` of the request. Without
-   * control characters and bidirectional controls. Unit: characters, at most 256.
+   * The header `headers.conversation` (`X-Session-Id`); else `conversation`, `metadata.session_id` or
+   * `prompt_cache_key`. Unit: characters, at most 256.
    */
   conversation_id?: string;
-  /**
-   * `reasoning_effort` of the request, or the `effort` of its `reasoning` or `output_config`, without control
-   * characters and bidirectional controls. Unit: characters, at most 64.
-   */
+  /** `reasoning_effort`, or the `effort` of `reasoning` or `output_config`. Unit: characters, at most 64. */
   reasoning_level?: string;
-  /** How long the request waited because all replicas of its model had reached their `max_inflight`. Unit: ms. */
+  /** How long the request waited because all replicas were at `max_inflight`. Unit: ms. */
   queue_ms?: number;
-  /** The number of attempts at replicas, including refused connections and retries. */
+  /** How many attempts were made at replicas, including refused connections and retries. */
   attempts?: number;
+  /**
+   * Why the request went to `replica`: `turn`, `least_in_flight`, `prefix`, `prefix_next`, `response_home`,
+   * `only_candidate`, `next_after_failure`, `ramp`, `retry_of_failing` or `none_healthy`.
+   */
+  route_reason?: string;
+  /**
+   * How many replicas `replica` was chosen from, itself included; if absent, all that serve the model. Unit:
+   * replicas.
+   */
+  route_candidates?: number;
+  /**
+   * How many others that serve the model were ruled out, by the first that applies: `tried`, `drained`,
+   * `unreachable`, `failing`, `at_limit`, `ramping`. Unit: replicas.
+   */
+  route_ruled_out?: Readonly<Record<string, number>>;
+  /** How many blocks the prefix has by which the replica was chosen. Unit: blocks. */
+  route_prefix_blocks?: number;
+  /** How popular that prefix is: its share of the latest requests for the model, as the worker counts them. */
+  route_prefix_share?: number;
+  /**
+   * Why the engine had not cached that prefix, as far as the worker knows: `never_seen`: no recent request had it;
+   * `elsewhere`: the last one went to another replica; `evicted_or_restarted`: it went to this one.
+   */
+  route_prefix_miss?: string;
   /** The response broke off before its end. */
   truncated?: boolean;
-  /**
-   * The client's own `X-Request-Id`, without control characters and bidirectional controls. Unit: characters, at
-   * most 128.
-   */
+  /** The client's own `X-Request-Id`. Unit: characters, at most 128. */
   client_request_id?: string;
-  /**
-   * The name of the client in `clients` whose key the request presented; of a token, its claim that
-   * `jwt.client_claim` names.
-   */
+  /** The client whose key was presented; for a token, the claim `jwt.client_claim`. */
   client?: string;
-  /**
-   * The subject of the client's certificate, without control characters and bidirectional controls. Unit:
-   * characters, at most 256.
-   */
+  /** The subject of the client's certificate. Unit: characters, at most 256. */
   client_subject?: string;
-  /**
-   * The numbering that `seq` belongs to: one run of the gateway; with several workers, one run of a worker. A
-   * restart begins another.
-   */
+  /** The [numbering](ledger.md#instances) of `seq`: one run of the gateway or of a worker. */
   instance?: string;
-  /**
-   * The number of the record in its `instance`: 1, 2, 3, in the order in which records are made. A number that is
-   * missing is a record that is missing.
-   */
+  /** The number of the record in its `instance`: 1, 2, 3, without gaps. */
   seq?: number;
-  /** The engine's own measurements under its own keys: vLLM's `metrics`, llama.cpp's `timings`. Unit: the engine's. */
+  /**
+   * The engine's own measurements under its own keys: vLLM's `metrics`, with those of speculative decoding, and
+   * llama.cpp's `timings`. At most 32 of them. Unit: the engine's.
+   */
   timings?: Readonly<Record<string, number>>;
   /** The attempts that failed, in their order. */
   failed_attempts?: readonly FailedAttempt[];

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { FIGURE_KINDS, PLACES, SEVERITIES, SUBJECT_KINDS } from '../../../src/conditions/definition.ts';
+import { PLACES, SEVERITIES, SUBJECT_KINDS } from '#conditions';
+import { FIGURE_KINDS } from '../../../src/conditions/definition.ts';
 
 const text = z.string().trim().min(1);
 const seconds = z.number().positive();

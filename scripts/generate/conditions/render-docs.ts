@@ -1,4 +1,4 @@
-import { SUBJECT_KINDS } from '../../../src/conditions/definition.ts';
+import { SUBJECT_KINDS } from '#conditions';
 import { type ConditionEntry, toAlertName } from './read-conditions.ts';
 
 const PLACE = /(<!-- generated: conditions -->\n).*?(<!-- end -->\n)/s;
@@ -33,11 +33,16 @@ export function renderConditionDocs(current: string, conditions: readonly Condit
 
 function renderEntry({ id, severity, title, begins, ends, means, do: todo }: ConditionEntry): string {
   const paragraphs = [
-    `\`${id}\`, ${severity}, alert ${toAlertName(id)}.`,
+    `\`${id}\`, ${severity}, ${toAlertName(id)}.`,
     `${means} ${todo}`,
-    `Begins: ${begins} Ends: ${ends}`,
-  ];
+    [labelled('Begins', begins), labelled('Ends', ends)].filter((text) => text !== '').join(' '),
+  ].filter((paragraph) => paragraph !== '');
   return `### ${title}\n\n${paragraphs.map(wrap).join('\n\n')}\n`;
+}
+
+/** When it begins or ends; empty if that says no more than the title, or than that it does not hold any longer, such as `Fewer are.`. */
+function labelled(label: string, when: string): string {
+  return when.split(' ').length <= 7 ? '' : `${label}: ${when}`;
 }
 
 function wrap(text: string): string {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { tryCertificates, UnusableSettingError } from '#base';
 import type { Config, SecuredReplica } from '#config';
-import { checkTlsMaterial, type TlsMaterial } from '#wire';
+import { checkTlsMaterial, type TlsMaterial } from '#wire/client';
 
 /** What TLS uses, read from files. Null: that listener is not encrypted. */
 export interface Certificates {

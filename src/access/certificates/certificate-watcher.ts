@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type InTurn, RepeatedCheck } from '#base';
-import type { TlsMaterial } from '#wire';
+import type { TlsMaterial } from '#wire/client';
 import type { Certificates } from './certificate-files.ts';
 
 export interface CertificateWatcherCollaborators {

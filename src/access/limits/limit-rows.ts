@@ -46,6 +46,8 @@ export interface LimitUse {
   readonly allowed: number;
   /** The part of it that this gateway may use. */
   readonly share: number;
+  /** Where requests in flight hold places in it; null: it is none that they hold places in. */
+  readonly row: number | null;
 }
 
 const LIMIT_KINDS = ['inflight', 'requests', 'tokens'] as const satisfies readonly LimitKind[];
@@ -252,12 +254,12 @@ export class LimitRows {
     if (limit === 'inflight') {
       if (maxInflight === null) return null;
       const share = this.#table.shareOf(row, maxInflight);
-      return { used: this.#table.inflightOf(row), allowed: maxInflight, share };
+      return { used: this.#table.inflightOf(row), allowed: maxInflight, share, row };
     }
     const allowed = limit === 'requests' ? requestsPerMinute : tokensPerMinute;
     if (allowed === null) return null;
     const used = allowed - toRemaining(this.#table.fullInNs(limit, row), allowed);
-    return { used, allowed, share: allowed };
+    return { used, allowed, share: allowed, row: null };
   }
 
   #calledAs(owner: Refusals['owner'], name: string): string {

@@ -1,9 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { AdminToken } from '#config/secrets';
-
-/** Who calls: the name and the role of the token, and which replicas it may drain if that is all it may do. */
-export type Caller = Omit<AdminToken, 'token'>;
+import type { Caller } from './caller.ts';
+import { SignIns } from './sign-ins.ts';
 
 /** A token that nobody has. `digest` is of the token. */
 export interface WrongToken {
@@ -13,8 +12,9 @@ export interface WrongToken {
 /** Whose token a call has, or why it has none that counts. */
 export type Access = Caller | WrongToken | 'missing' | 'admin_disabled';
 
-/** Finds out whose bearer token a call has. The tokens can change while calls are handled. */
+/** Finds out whose bearer token a call has: one of the configuration, or one that a link stands for. The tokens can change while calls are handled. */
 export class AdminAccess {
+  readonly signIns = new SignIns();
   #known: readonly KnownToken[];
 
   constructor(tokens: readonly AdminToken[]) {
@@ -25,6 +25,7 @@ export class AdminAccess {
   configure(tokens: readonly AdminToken[]): void {
     const before = this.#known;
     this.#known = tokens.map(toKnownToken).map((next) => before.find((each) => isSame(each, next)) ?? next);
+    this.signIns.keepOf(this.#known.map(({ caller }) => caller));
   }
 
   /**
@@ -37,7 +38,8 @@ export class AdminAccess {
     if (given === undefined) return 'missing';
     const digest = toDigest(given);
     const matches = this.#known.filter((known) => timingSafeEqual(digest, known.digest));
-    return matches[0]?.caller ?? { digest: digest.toString('base64') };
+    const text = digest.toString('base64');
+    return matches[0]?.caller ?? this.signIns.find(text) ?? { digest: text };
   }
 }
 

@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { atMostOncePerMinute } from '#base';
-import type { Access, Caller, WrongToken } from './admin-access.ts';
+import type { Access, WrongToken } from './admin-access.ts';
+import type { Caller } from './caller.ts';
 
 /** How many different wrong tokens a source may send at once. */
 const BURST = 10;

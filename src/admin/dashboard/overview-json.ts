@@ -58,6 +58,8 @@ function toTrafficJson(traffic: Traffic): Overview['last_minute'] {
     requests_per_s: roundTo3(traffic.requestsPerSecond),
     output_tokens_per_s: roundTo3(traffic.outputTokensPerSecond),
     gpu_seconds: traffic.gpuSeconds === null ? null : roundTo3(traffic.gpuSeconds),
+    cost: traffic.cost?.amount ?? null,
+    currency: traffic.cost?.currency ?? null,
     ttft_p50_ms: toShownMs(traffic.ttftP50Ms),
     ttft_p95_ms: toShownMs(traffic.ttftP95Ms),
     latency_p50_ms: toShownMs(traffic.latencyP50Ms),

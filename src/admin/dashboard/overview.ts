@@ -34,6 +34,12 @@ const trafficSchema = z
       .describe(
         'The GPU time, in seconds, that was used in the interval by requests that have ended; null if none is known.',
       ),
+    cost: z
+      .number()
+      .min(0)
+      .nullable()
+      .describe('What that GPU time costs, in `currency`; null if it is not known of any request.'),
+    currency: z.string().nullable().describe('The currency of `cost`; null without one.'),
     ttft_p50_ms: milliseconds('The median time to the first token of streams'),
     ttft_p95_ms: milliseconds('The 95th percentile of the same'),
     latency_p50_ms: milliseconds('The median time from arrival to the end of the response'),
@@ -220,6 +226,14 @@ export const overviewSchema = z
       .readonly()
       .describe('Why requests failed in the last minute, most frequent first, at most 50.'),
     last_record: count().describe('The number of the newest record. Use it as `after` in the next call.'),
+    keeps_history: z.boolean().describe('Whether the gateway has a history: `history` is not off.'),
+    other_gateways: z
+      .array(z.string())
+      .readonly()
+      .nullable()
+      .describe(
+        'The names of the other gateways of its fleet that run: their requests are in none of these figures. Null without a fleet.',
+      ),
     can_change: z.boolean().describe('Whether the token of this call also allows drains.'),
   })
   .meta({ id: 'Overview' });

@@ -1,5 +1,5 @@
-import type { RegisteredReplica } from '#replicas/control';
 import type { ChangeDetails } from '#replicas/drain-state';
+import type { RegisteredReplica } from '#replicas/registry';
 import type { AdminCollaborators, DrainPropagation, FleetDrainChange } from '../admin-collaborators.ts';
 
 /** The result of a drain or an undrain. */

@@ -1,6 +1,7 @@
 import { inParallel } from '#base';
 import { toShownName, waitAtMost } from '#otel/base';
-import { groupByModel, type ModelServer, REASON_TEXTS, type ReachabilityState } from '#replicas/terms';
+import { REASON_TEXTS, type ReachabilityState } from '#replicas/reachability';
+import { groupByModel, type ModelServer } from '#replicas/routing';
 
 /** What decides whether a replica can serve a model. */
 interface ServingReplica extends ModelServer {

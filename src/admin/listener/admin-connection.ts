@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { AdminError, type AdminErrorCode } from '../admin-error.ts';
 import { toSecurityHeaders } from './security-headers.ts';
 
-/** The largest body that a call may send, although no call reads one. */
+/** The largest body that a call may send. */
 const MAX_BODY_BYTES = 64 * 1024;
 /** The most calls that wait on a connection for the response to an earlier one. */
 const MAX_WAITING = 8;
@@ -18,8 +18,8 @@ const MAX_DISCARDED_BYTES = 1024 * 1024;
 /** How long a connection without a call is left to its client although others need its place. */
 const OWN_TIME_MS = 500;
 
-/** Handles one call. Its body, if any, has been read and discarded. */
-export type CallHandler = (request: IncomingMessage, response: ServerResponse) => void;
+/** Handles one call. Its body, if any, has been read. */
+export type CallHandler = (request: IncomingMessage, response: ServerResponse, body: Buffer) => void;
 
 /** A call from Node's parser. `acceptBody` sends the 100 that the client may be waiting for. */
 interface IncomingCall {
@@ -107,10 +107,10 @@ export class AdminConnection {
     // The last response may have set one.
     this.#socket.setTimeout(0);
     response.once('close', () => this.#next(response));
-    const end = hasBody(request) ? await discardBody(request, acceptBody, this.#bodyTimeoutMs()) : 'complete';
-    if (end === 'closed' || this.#state === 'lingering') return;
-    if (end === 'complete') this.#handle(request, response);
-    else this.#sendError(new AdminError(end));
+    const body = hasBody(request) ? await readBody(request, acceptBody, this.#bodyTimeoutMs()) : NO_BODY;
+    if (body === 'closed' || this.#state === 'lingering') return;
+    if (typeof body !== 'string') this.#handle(request, response, body);
+    else this.#sendError(new AdminError(body));
   }
 
   #next(ended: ServerResponse): void {
@@ -191,22 +191,26 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** Reads and discards a body. Resolves when it is complete, or with the reason to stop reading. */
-async function discardBody(
+const NO_BODY = Buffer.alloc(0);
+
+/** Reads a body. Resolves when it is complete, or with the reason to stop reading. */
+async function readBody(
   request: IncomingMessage,
   acceptBody: () => void,
   timeoutMs: number,
-): Promise<'complete' | 'closed' | 'request_too_large' | 'request_timeout'> {
+): Promise<Buffer | 'closed' | 'request_too_large' | 'request_timeout'> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return 'request_too_large';
   acceptBody();
-  const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<typeof discardBody>>>();
+  const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<typeof readBody>>>();
   const deadline = setTimeout(resolve, timeoutMs, 'request_timeout');
+  const chunks: Buffer[] = [];
   let receivedBytes = 0;
-  request.on('data', ({ length }: Buffer) => {
-    receivedBytes += length;
+  request.on('data', (chunk: Buffer) => {
+    receivedBytes += chunk.length;
     if (receivedBytes > MAX_BODY_BYTES) resolve('request_too_large');
+    else chunks.push(chunk);
   });
-  request.once('end', () => resolve('complete'));
+  request.once('end', () => resolve(Buffer.concat(chunks)));
   request.once('close', () => resolve('closed'));
   request.once('error', () => resolve('closed'));
   try {

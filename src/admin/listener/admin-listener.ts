@@ -9,7 +9,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '#base';
-import { BegunHandshakes, CertificateChoice, type TlsMaterial, toContextOptions } from '#wire';
+import { BegunHandshakes, CertificateChoice, type TlsMaterial, toContextOptions } from '#wire/client';
 import { AdminError } from '../admin-error.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
 

@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import { DURATION_PATTERN, parseDuration, printDuration } from '#config/values';
 import { withoutControls } from '#otel/base';
 import { type DrainState, MAX_RAMP_MS } from '#replicas/drain-state';
+import { NO_BACKGROUND } from '#replicas/terms';
+import type { AdminCollaborators, FleetControl } from '../admin-collaborators.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
 import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';
+import { durationParam } from '../query-params.ts';
 import { defineRoute, json } from '../route.ts';
 import {
   absentReplicaSchema,
@@ -23,7 +25,8 @@ const drainSchema = z
     replica: z
       .union([replicaSchema, absentReplicaSchema])
       .describe(
-        'An undrain also accepts the name of a replica that is not configured now but has a drain state.',
+        'An undrain also accepts the name of a replica that is not configured now but has a drain state, a drain in a ' +
+          'fleet that of one that was removed a moment ago.',
       ),
     was_drained: z.boolean().describe('Whether the replica was drained before the call.'),
     stored: z
@@ -73,8 +76,8 @@ export const drainReplica = defineRoute({
     '`unconfirmed` does not name. Requests in flight continue until they end. Draining a drained replica keeps ' +
     'its time, and its reason unless a new one is given. In a fleet it also replaces an earlier undrain that this ' +
     'gateway does not know yet. A drain does not need the replica to answer. It lasts until the replica is undrained, ' +
-    'even across restarts. A replica that is being removed can be drained too, to wait for its last requests. A drain ' +
-    'token gives the reason `pod stops`.',
+    'even across restarts. A replica that is being removed can be drained too, to wait for its last requests, in a ' +
+    'fleet also one that this gateway removed up to ten minutes ago: others may still serve it. A drain token gives the reason `pod stops`.',
   query: {
     wait: durationParam(
       MAX_WAIT_MS,
@@ -94,25 +97,35 @@ export const drainReplica = defineRoute({
   errors: ['replica_not_found', 'last_replica', 'too_many_waits'],
   async handle({ params: { name }, query, caller, signal }, collaborators) {
     const { registry, drains, fleet, idleWatcher } = collaborators;
+    const details = () => ({
+      reason: caller?.role === 'drainer' ? reasonOfDrainer(drains.stateOf(name)) : query.reason,
+      tokenName: caller?.name ?? null,
+    });
     // A pod that stops was perhaps removed a moment ago, by what Kubernetes has told.
     const replica = registry.find(name) ?? registry.removing.find((each) => each.name === name);
-    if (replica === undefined) return replicaNotFound(name, registry);
+    const others = registry.hasRemoved(name) ? fleet : null;
     const { wait: timeoutMs = 0 } = query;
     using place = timeoutMs > 0 ? idleWatcher.takePlace() : null;
     if (timeoutMs > 0 && place === null) return new AdminError('too_many_waits');
+    if (replica === undefined) {
+      if (others === null) return replicaNotFound(name, registry);
+      return {
+        body: await drainRemoved(name, details(), { timeoutMs, signal }, { ...collaborators, fleet: others }),
+      };
+    }
     if (query.unless_last === 'true' && !replica.drain.drained) {
-      const findReason = await askForLastReplica(replica, registry.replicas, collaborators.ask);
+      const findReason = await askForLastReplica(replica, registry.serving, collaborators.ask);
       if (!registry.all.includes(replica)) return replicaNotFound(name, registry);
       // No other call runs between this check and the drain, so the second of two such calls sees the first drain.
       const why = findReason();
       if (why !== null) return new AdminError('last_replica', { message: `Nothing was drained: ${why}.` });
     }
-    const reason = caller?.role === 'drainer' ? reasonOfDrainer(drains.stateOf(name)) : query.reason;
-    const details = { reason, tokenName: caller?.name ?? null };
-    const result = await changeDrain(replica, 'drain', details, collaborators);
+    const result = await changeDrain(replica, 'drain', details(), collaborators);
     const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
+    // Who drains a shadow wants no copies there either.
+    await collaborators.endTrial(replica);
     await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
-    const warnings = [...result.warnings, warnOfLastReplica(replica, collaborators.registry.replicas)];
+    const warnings = [...result.warnings, warnOfLastReplica(replica, collaborators.registry.serving)];
     return { body: toDrainJson('drain', () => toReplicaJson(replica, fleet), { ...result, warnings }) };
   },
 });
@@ -161,12 +174,31 @@ export const undrainReplica = defineRoute({
     const toJson = () => {
       const present = registry.find(name);
       return present === undefined
-        ? toAbsentReplicaJson(name, inflight, drains)
+        ? toAbsentReplicaJson(name, { inflight, isSafeToStop: null }, drains)
         : toReplicaJson(present, collaborators.fleet);
     };
     return { body: toDrainJson('undrain', toJson, result) };
   },
 });
+
+/** Drains a replica that this gateway has no more, and others may still have, and waits until it is idle there. */
+async function drainRemoved(
+  name: string,
+  details: Parameters<typeof changeDrain>[2],
+  wait: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  collaborators: AdminCollaborators & { readonly fleet: FleetControl },
+): Promise<z.output<typeof drainSchema>> {
+  const { drains, fleet, idleWatcher } = collaborators;
+  const own = { inflight: 0, background: NO_BACKGROUND };
+  const result = await changeDrain({ name, inflight: 0 }, 'drain', details, collaborators);
+  const status = () => {
+    const { inflight, safeToStop } = fleet.drainStatusOf(name, own);
+    return { inflight, isSafeToStop: safeToStop };
+  };
+  const isOver = () => !drains.stateOf(name).drained || status().isSafeToStop === true;
+  await idleWatcher.waitUntil({}, isOver, wait);
+  return toDrainJson('drain', () => toAbsentReplicaJson(name, status(), drains), result);
+}
 
 /** The reason of a drain by a pod, which marks it as the pod's own. */
 const POD_STOPS = 'pod stops';
@@ -195,20 +227,6 @@ function toDrainJson(
     ...(propagation ?? {}),
     ...(warning === '' ? {} : { warning }),
   };
-}
-
-/** A query parameter with a duration such as `30s`, at most `maxMs`. Becomes milliseconds. */
-function durationParam(maxMs: number, meaning: string) {
-  const expected = `a duration from 0s to ${printDuration(maxMs)}, such as 500ms, 30s or 10m`;
-  const text = z
-    .string()
-    .meta({ description: `${meaning} It is ${expected}.`, pattern: `^${DURATION_PATTERN}$` });
-  return text.transform((given, context) => {
-    const ms = parseDuration(given);
-    if (ms !== null && ms <= maxMs) return ms;
-    context.issues.push({ code: 'custom', message: expected, input: given });
-    return z.NEVER;
-  });
 }
 
 /** A query parameter with text for people. It is put on one line and cut to `maxChars`; null if nothing is left. */

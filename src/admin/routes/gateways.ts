@@ -72,7 +72,7 @@ function toList(collaborators: AdminCollaborators): z.output<typeof listSchema> 
 
 function gatewaysOf({ fleet, gatewayName, registry }: AdminCollaborators): readonly FleetGateway[] {
   if (fleet !== null) return fleet.gateways();
-  const inflight = registry.replicas.reduce((sum, replica) => sum + replica.inflight, 0);
+  const inflight = registry.serving.reduce((sum, replica) => sum + replica.inflight, 0);
   return [{ name: gatewayName, id: null, isSelf: true, isAlive: true, inflight }];
 }
 

@@ -9,6 +9,7 @@ import {
   WRONG_BY_ITSELF,
 } from '#comparisons';
 import { ADMIN_ERRORS, AdminError } from '../admin-error.ts';
+import { percentParam } from '../query-params.ts';
 import { defineRoute, json } from '../route.ts';
 import { replicaNotFound } from '../unknown-name.ts';
 
@@ -20,8 +21,65 @@ const share = (what: string) => z.number().min(0).max(1).optional().describe(wha
 /** What can be wrong, in the order of the documentation. */
 const REASONS = [
   ...['first_token', 'gaps', 'duration', 'lengths', 'cached', 'errors', 'finish_reasons'],
+  ...['tool_calls', 'outputs'],
   ...WRONG_BY_ITSELF,
 ];
+
+const sideSchema = z.object({
+  errors: count(),
+  finishes: z.record(z.string(), count()).describe('By finish reason.'),
+  completion_tokens: count(),
+  mean_inflight: z
+    .number()
+    .min(0)
+    .describe('Requests in flight when a pair began. With less to do, a replica is faster.'),
+  cost_per_million: z
+    .number()
+    .min(0)
+    .nullable()
+    .describe('What a million tokens of completions cost, in `currency`; null without prices.'),
+});
+
+const pairsSchema = z
+  .object({
+    ratios: z
+      .record(
+        z.string(),
+        z.object({
+          p10: z.number(),
+          median: z.number(),
+          p90: z.number(),
+          counts: z
+            .array(z.tuple([z.number(), count()]))
+            .readonly()
+            .describe('How often each ratio came, in steps of 1 %.'),
+        }),
+      )
+      .describe(
+        'Of `first_token`, `gaps`, `duration` and `lengths`, as far as they were measured: how many times that of its ' +
+          'primary the value of the shadow is, in the same request.',
+      ),
+    outputs: z
+      .object({
+        compared: count(),
+        equal: count(),
+        parts_after: z
+          .array(count())
+          .readonly()
+          .describe('How often after 0, 1, 2 to 3, 4 to 7, … equal tokens.'),
+        again: z
+          .object({ as_shadow: count(), as_primary: count(), other: count() })
+          .describe('Where outputs differ, the shadow is asked once more: what it then says.'),
+      })
+      .describe('Of requests at temperature 0 or with a seed.'),
+    tool_calls: z.object({ compared: count(), same: count() }),
+    skipped: z
+      .record(z.string(), count())
+      .describe('Requests that were not copied although it was their turn, by reason.'),
+    candidate: sideSchema,
+    baseline: sideSchema,
+  })
+  .meta({ id: 'Pairs' });
 
 const verdictSchema = z
   .object({
@@ -60,11 +118,20 @@ const verdictSchema = z
       .datetime()
       .describe('The requests since then were looked at: later than `since` if older ones are not kept.'),
     until: z.iso.datetime(),
-    complete: z.boolean().describe('Whether all requests since `since` were looked at.'),
+    complete: z.boolean().describe('Whether all requests of this gateway since `since` were looked at.'),
+    gateways: z
+      .int()
+      .min(1)
+      .describe(
+        'How many gateways have served the requests: those of a fleet that have told what they know.',
+      ),
+    pairs: pairsSchema
+      .nullable()
+      .describe('What pairs of answers to the same requests show, if the candidate is shadows; else null.'),
   })
   .meta({
     id: 'Verdict',
-    description: 'Whether one group of replicas is as good as another one, by the requests of this gateway.',
+    description: 'Whether one group of replicas is as good as another one, by the requests that were served.',
   });
 
 /** Reads a probability: the query has texts. */
@@ -97,7 +164,8 @@ export const showVerdict = defineRoute({
   description:
     'Compares the requests of two groups of replicas, like with like. A selector is names with commas between them, ' +
     '`model:NAME`, `host:NAME`, or `pod.label/KEY=VALUE`. Ask as often as you like: the verdict stays as sure as it says. ' +
-    'A comparison goes on until nobody has asked for it for ten minutes. Only requests of this gateway count.',
+    'A comparison goes on until nobody has asked for it for ten minutes. In a fleet the ' +
+    'requests of all gateways count, a second or two after they have ended; of shadows only the pairs of this gateway do.',
   query: {
     candidate: selector('The replicas that are judged.'),
     baseline: selector(
@@ -108,8 +176,8 @@ export const showVerdict = defineRoute({
       .refine((text) => Date.parse(text) <= Date.now() + MAX_AHEAD_MS, 'a time that is not to come')
       .optional()
       .describe(
-        'Only requests that ended later count. Default: the last drain or undrain of the candidate, or the start of the ' +
-          'gateway. Another time is another comparison.',
+        'Only requests that ended later count. Default: when the candidate was last drained or undrained, or when the ' +
+          'first of its replicas came, or the start of the gateway. Another time is another comparison.',
       ),
     false_alarm: probability(
       0.05,
@@ -121,6 +189,10 @@ export const showVerdict = defineRoute({
       '0.05',
       'The probability with which a candidate that is 20 % slower may be called good.',
     ),
+    tolerance: percentParam(
+      50,
+      'How much slower a shadow may be than the replicas that get the same requests. It is good when 4 % more are ruled out. Default: 1%.',
+    ).default(0.01),
   },
   response: {
     description: 'The verdict so far.',
@@ -131,11 +203,12 @@ export const showVerdict = defineRoute({
     'selector_matches_nothing',
     'groups_overlap',
     'models_differ',
+    'shadows_mixed',
     'no_pods',
     'pods_not_readable',
   ],
   async handle({ query }, { settleRecords, judge, registry }) {
-    const { candidate, baseline, since, false_alarm: falseAlarm, missed } = query;
+    const { candidate, baseline, since, false_alarm: falseAlarm, missed, tolerance } = query;
     await settleRecords();
     const answer = await judge.ask({
       selectors: { candidate: candidate.selector, baseline: baseline?.selector ?? null },
@@ -143,6 +216,7 @@ export const showVerdict = defineRoute({
       sinceEpochMs: since === undefined ? null : Date.parse(since),
       falseAlarm,
       missed,
+      tolerance: 1 + tolerance,
     });
     return 'code' in answer ? toAdminError(answer, registry) : { body: toJson(answer) };
   },
@@ -153,7 +227,7 @@ const MAX_AHEAD_MS = 60_000;
 
 function toJson(answer: Answer): z.output<typeof verdictSchema> {
   const { verdict, sentence, summary, reasons, requests, baselineRequests, requestsNeeded } = answer;
-  const { figures, candidate, baseline, sinceEpochMs, fromEpochMs, untilEpochMs } = answer;
+  const { figures, candidate, baseline, sinceEpochMs, fromEpochMs, untilEpochMs, gateways, pairs } = answer;
   const toTime = (epochMs: number) => new Date(epochMs).toISOString();
   return {
     ...{ verdict, sentence, summary, reasons: [...reasons], requests },
@@ -166,7 +240,20 @@ function toJson(answer: Answer): z.output<typeof verdictSchema> {
     from: toTime(fromEpochMs),
     until: toTime(untilEpochMs),
     complete: fromEpochMs <= sinceEpochMs,
+    gateways,
+    pairs: pairs === null ? null : toPairsJson(pairs),
   };
+}
+
+/** The report is read-only, the schema's types are not. */
+function toPairsJson(
+  pairs: NonNullable<Answer['pairs']>,
+): NonNullable<z.output<typeof verdictSchema>['pairs']> {
+  const ratios = Object.entries(pairs.ratios).map(([measure, { counts, ...shares }]) => {
+    const copied = counts.map(([ratioOfPair, times]): [number, number] => [ratioOfPair, times]);
+    return [measure, { ...shares, counts: copied }] as const;
+  });
+  return { ...pairs, ratios: Object.fromEntries(ratios) };
 }
 
 /** How many names of an overlap an error lists. */
@@ -181,13 +268,15 @@ function toAdminError(
       return replicaNotFound(problem.name, registry);
     case 'selector_matches_nothing':
       return new AdminError(problem.code, { param: problem.param, message: NOTHING[problem.param] });
-    case 'groups_overlap': {
-      const { names } = problem;
+    case 'groups_overlap':
+    case 'shadows_mixed': {
+      const { names, code } = problem;
       const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
       const listed = `${names.slice(0, MAX_LISTED).join(', ')}${more}`;
-      return new AdminError(problem.code, {
+      const which = code === 'groups_overlap' ? 'In both' : 'Shadows';
+      return new AdminError(code, {
         param: 'baseline',
-        message: `${ADMIN_ERRORS.groups_overlap.message} In both: ${listed}.`,
+        message: `${ADMIN_ERRORS[code].message} ${which}: ${listed}.`,
       });
     }
     case 'pods_not_readable': {

@@ -6,7 +6,14 @@
  * Begin with client.ts.
  */
 
-export { type AdminClient, openAdmin, RefusedError, UnreachableError } from './client.ts';
+export {
+  type AdminClient,
+  openAdmin,
+  openGateways,
+  RefusedError,
+  type SeveralGateways,
+  UnreachableError,
+} from './client.ts';
 export { callDrain } from './drain-call.ts';
 export { findClientListener, type GatewayOptions } from './find-gateway.ts';
 export { callVerdict } from './verdict-call.ts';

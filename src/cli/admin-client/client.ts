@@ -10,9 +10,9 @@ export interface AdminClient {
   readonly baseUrl: string;
   /**
    * Returns the JSON of the answer. Throws a RefusedError when the API refuses the call, and an UnreachableError when it
-   * does not answer or `signal` aborts.
+   * does not answer or `signal` aborts. `body` is sent as JSON.
    */
-  call(method: 'GET' | 'POST', path: string, signal?: AbortSignal): Promise<unknown>;
+  call(method: 'GET' | 'POST', path: string, signal?: AbortSignal, body?: object): Promise<unknown>;
 }
 
 /** The admin API does not answer. The call may be repeated. */
@@ -51,6 +51,26 @@ export async function openAdmin(
   return createAdminClient(address, await findToken(env, role));
 }
 
+/** The options of a command line that may name several gateways. */
+export interface SeveralGateways extends Omit<GatewayOptions, 'admin'> {
+  readonly admin?: readonly string[];
+}
+
+/**
+ * Opens all gateways that a command line names, each once; without `admin` that of the configuration file. Throws as
+ * `openAdmin` does.
+ */
+export async function openGateways(
+  { admin, config, ca, cert, key }: SeveralGateways,
+  env: Invocation['env'],
+): Promise<readonly AdminClient[]> {
+  const given = Object.entries({ config, ca, cert, key }).filter(([, value]) => value !== undefined);
+  const others = Object.fromEntries(given);
+  const named = admin?.map((url) => ({ ...others, admin: url })) ?? [others];
+  const clients = await Promise.all(named.map((options) => openAdmin(options, env)));
+  return [...new Map(clients.map((client) => [client.baseUrl, client])).values()];
+}
+
 /** Creates a client of the admin API at this address. A call fails when there is no answer within `answerTimeoutMs`. */
 export function createAdminClient(
   { baseUrl, fetch }: GatewayAddress,
@@ -59,8 +79,8 @@ export function createAdminClient(
 ): AdminClient {
   return {
     baseUrl,
-    call: (method, path, signal) =>
-      callAdmin({ url: baseUrl + path, baseUrl, fetch, token, method, answerTimeoutMs }, signal),
+    call: (method, path, signal, body) =>
+      callAdmin({ url: baseUrl + path, baseUrl, fetch, token, method, body, answerTimeoutMs }, signal),
   };
 }
 
@@ -96,16 +116,17 @@ interface AdminCall {
   readonly fetch: Fetch;
   readonly token: string;
   readonly method: string;
+  readonly body: object | undefined;
   readonly answerTimeoutMs: number;
 }
 
 async function callAdmin(
-  { url, baseUrl, fetch, token, method, answerTimeoutMs }: AdminCall,
+  { url, baseUrl, fetch, token, method, body, answerTimeoutMs }: AdminCall,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
   let response: AdminResponse;
   try {
-    const call = { url, fetch, method, token };
+    const call = { url, fetch, method, token, body };
     response = await beforeDeadline(signal, answerTimeoutMs, (end) => send(call, end));
   } catch (error) {
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
@@ -127,12 +148,17 @@ interface AdminResponse {
 }
 
 async function send(
-  { url, fetch, method, token }: Pick<AdminCall, 'url' | 'fetch' | 'method' | 'token'>,
+  { url, fetch, method, token, body }: Pick<AdminCall, 'url' | 'fetch' | 'method' | 'token' | 'body'>,
   signal: AbortSignal,
 ): Promise<AdminResponse> {
   const response = await fetch(url, {
     method,
-    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     redirect: 'error', // a redirect must not carry the token elsewhere
     signal,
   });

@@ -18,6 +18,7 @@ export type Fetch = (
     readonly method: string;
     readonly headers: Record<string, string>;
     readonly redirect: 'error';
+    readonly body?: string;
     readonly signal: AbortSignal;
   },
 ) => Promise<{

@@ -6,10 +6,12 @@ export interface VerdictQuestion {
   readonly candidate: string;
   /** Null: all other replicas that serve a model of the candidate. */
   readonly baseline: string | null;
-  /** In RFC 3339; null: the last drain or undrain of the candidate. */
+  /** In RFC 3339; null: since the candidate changed. */
   readonly since: string | null;
   /** The probability with which a candidate that is like its baseline may be called bad. Default: that of the gateway. */
   readonly falseAlarm?: number;
+  /** Of shadows: how much slower they may be, such as `1%`. Default: that of the gateway. */
+  readonly tolerance?: string;
 }
 
 /** What the gateways say together. */
@@ -33,13 +35,14 @@ const MISSED = 0.05;
  */
 export async function callVerdict(
   clients: readonly AdminClient[],
-  { candidate, baseline, since, falseAlarm = FALSE_ALARM }: VerdictQuestion,
+  { candidate, baseline, since, falseAlarm = FALSE_ALARM, tolerance }: VerdictQuestion,
   signal?: AbortSignal,
 ): Promise<GatewayVerdict> {
   const query = new URLSearchParams({
     candidate,
     ...(baseline === null ? {} : { baseline }),
     ...(since === null ? {} : { since }),
+    ...(tolerance === undefined ? {} : { tolerance }),
     false_alarm: toText(falseAlarm / clients.length),
     missed: toText(MISSED / clients.length),
   });

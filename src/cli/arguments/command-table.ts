@@ -17,7 +17,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export const COMMANDS = {
   serve: {
     group: SERVE,
-    summary: 'serve; without a command, gateway does this too',
+    summary: 'serve; gateway without a command does the same',
     details: [
       'It serves until SIGINT or SIGTERM. The exit code is 0 if no request was cut and every record was delivered.',
     ],
@@ -31,10 +31,8 @@ export const COMMANDS = {
     group: SERVE,
     summary: 'validate a configuration and print it with all defaults, secrets masked',
     details: [
-      'It reads the files that the configuration and the environment name, too, and ends with 2 if one cannot be used. ' +
-        'It says when health checks are off.',
-      'With --connect it tries every replica, the collector and Redis instead, and says what to change. The exit code is 1 ' +
-        'if one of them cannot be used.',
+      'It also reads the files that the configuration and the environment name; the exit code is 2 if one is unusable. It says if health checks are off.',
+      'With --connect it tries every replica, the collector and Redis instead, and says what to change. The exit code is 1 if one of them is unusable.',
     ],
     options: {
       ...CONFIG_OPTION,
@@ -48,10 +46,19 @@ export const COMMANDS = {
   },
   key: {
     group: SERVE,
-    summary: 'make an API key for a client, and its entry in the configuration',
-    details: ['It prints the key and the entry. The entry has only the SHA-256 of the key.'],
+    summary: 'make an API key for a client, and its entry for the configuration',
+    details: [
+      'It prints the key, and the entry with the SHA-256 of the key.',
+      'With --statement, and without NAME, it makes the key of statements of usage instead (docs/statements.md): it writes the key to a file that only you can read, and prints its public part.',
+    ],
     argument: { name: 'create NAME', help: 'the name of the client in records', words: ['create'] },
     options: {
+      statement: { type: 'boolean', help: 'make a key for statements: see gateway statement' },
+      output: {
+        type: 'string',
+        value: 'FILE',
+        help: 'with --statement: where to write the key (default statement-key.pem); never overwrites a file',
+      },
       tenant: { type: 'string', value: 'TEXT', help: 'the tenant of its requests (default: its name)' },
       feature: {
         type: 'string',
@@ -62,20 +69,20 @@ export const COMMANDS = {
         type: 'string',
         multiple: true,
         value: 'NAME',
-        help: 'a model that it may use; may be repeated (default: all)',
+        help: 'a model it may use; may be repeated (default: all)',
       },
-      expires: { type: 'string', value: 'TIME', help: 'when the key becomes invalid (default: never)' },
+      expires: { type: 'string', value: 'TIME', help: 'when the key expires (default: never)' },
       'max-inflight': {
         type: 'string',
         value: 'N',
-        help: 'its requests at the same time (default: no limit)',
+        help: 'how many requests may run at the same time (default: no limit)',
       },
       'requests-per-minute': {
         type: 'string',
         value: 'N',
-        help: 'its requests per minute (default: no limit)',
+        help: 'requests per minute (default: no limit)',
       },
-      'tokens-per-minute': { type: 'string', value: 'N', help: 'its tokens per minute (default: no limit)' },
+      'tokens-per-minute': { type: 'string', value: 'N', help: 'tokens per minute (default: no limit)' },
       ...JSON_OPTION,
     },
     examples: [
@@ -84,6 +91,7 @@ export const COMMANDS = {
         line: 'gateway key create batch --model llama --expires 2027-01-31',
         does: 'makes a key for one model',
       },
+      { line: 'gateway key create --statement', does: 'makes a key to sign statements with' },
     ],
   },
   ...OPERATOR_COMMANDS,
@@ -91,9 +99,8 @@ export const COMMANDS = {
     group: TRY,
     summary: 'run a demo: a gateway and two simulated replicas',
     details: [
-      'It prints a line for the record of each request. Without SVC_ADMIN_TOKEN it creates a token. If ' +
-        'OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, the records go to that collector, ' +
-        'otherwise to a file in ./state.',
+      'It prints a line for each request. Records go to a file in ./state, or to a collector if OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. Without SVC_ADMIN_TOKEN it creates a token.',
+      'On a terminal, keys start sample traffic, drain a replica, and make another one slow, failing, frozen or loading.',
     ],
     options: {
       listen: {
@@ -111,8 +118,23 @@ export const COMMANDS = {
   },
   simulate: {
     group: TRY,
-    summary: 'serve a simulated replica until it is interrupted',
+    summary: 'serve a simulated replica, or make a running one slow or failing',
+    details: [
+      'With `scene` it makes a running simulated replica play one of these, until the next: normal; slow; failing (500, broken streams); frozen (open connections, and no bytes); loading (503, as an engine that loads its model). REPLICA is its URL, or its name in the gateway of --admin or --config.',
+    ],
+    argument: {
+      name: 'scene SCENE REPLICA',
+      help: 'what a running simulated replica plays from now on',
+      isOptional: true,
+      words: ['scene', 'normal', 'slow', 'failing', 'frozen', 'loading'],
+    },
     options: {
+      ...CONFIG_OPTION,
+      admin: {
+        type: 'string',
+        value: 'URL',
+        help: 'with scene: the admin API of the gateway that knows REPLICA',
+      },
       port: { type: 'string', value: 'N', help: 'port to listen on; 0 picks a free port (default 0)' },
       host: { type: 'string', value: 'HOST', help: 'address to listen on (default 127.0.0.1)' },
       model: {
@@ -124,7 +146,7 @@ export const COMMANDS = {
       engine: {
         type: 'string',
         value: 'ENGINE',
-        help: 'the engine whose wire format it speaks: vllm, llamacpp, openai (default vllm)',
+        help: 'the engine whose format it speaks: vllm, llamacpp, openai (default vllm)',
         words: ['vllm', 'llamacpp', 'openai'],
       },
       ttft: { type: 'string', value: 'DURATION', help: 'mean time to the first token (default 80ms)' },
@@ -136,7 +158,7 @@ export const COMMANDS = {
       tokens: {
         type: 'string',
         value: 'N',
-        help: 'tokens in a response, unless the request limits them (default 32)',
+        help: 'tokens per response, unless the request limits them (default 32)',
       },
       'error-rate': {
         type: 'string',
@@ -149,14 +171,14 @@ export const COMMANDS = {
     examples: [
       { line: 'gateway simulate --port 8000 --model llama', does: 'serves one model' },
       { line: 'gateway simulate --port 8001 --error-rate 0.3', does: 'fails three of ten requests' },
+      { line: 'gateway simulate scene frozen http://127.0.0.1:8001', does: 'freezes it' },
     ],
   },
   'export-trace': {
     group: TRY,
-    summary: 'convert exported records to a trace for replay, or summarize prefix caching',
+    summary: 'turn exported records into a trace for replay, or summarize prefix caching',
     details: [
-      "It writes a trace in Mooncake's format for replay tools, with the requests in the order of their arrival. The " +
-        "records come from export.to: file or a Collector's file exporter; - reads standard input.",
+      "It writes a trace in Mooncake's format for replay tools (docs/ledger.md). The records come from export.to: file or a Collector's file exporter; - reads standard input.",
       'Records contain hashes of text, not of tokens, so the trace estimates which token blocks two requests share.',
     ],
     argument: { name: 'RECORDS.jsonl', help: 'files of records', isRepeatable: true },
@@ -164,17 +186,15 @@ export const COMMANDS = {
       output: {
         type: 'string',
         value: 'FILE',
-        help: 'write the trace to FILE instead of standard output',
+        help: 'write the trace to FILE, not to standard output',
       },
       summary: {
         type: 'boolean',
-        help:
-          'print how much of the input was cached, and how much could have been, for each replica; the trace is then ' +
-          'written only with --output',
+        help: 'print how much of the input was cached, and how much could have been, for each replica; a trace is then written only with --output',
       },
       json: { type: 'boolean', help: 'print the summary as JSON' },
-      model: { type: 'string', value: 'NAME', help: 'read only the requests for this model' },
-      replica: { type: 'string', value: 'NAME', help: 'read only the requests to this replica' },
+      model: { type: 'string', value: 'NAME', help: 'only requests for this model' },
+      replica: { type: 'string', value: 'NAME', help: 'only requests to this replica' },
       'block-size': {
         type: 'string',
         value: 'N',
@@ -201,33 +221,45 @@ export const COMMANDS = {
   },
   verify: {
     group: CHECK_RECORDS,
-    summary: 'prove that records are all there, once and unchanged',
+    summary: 'prove that all records are there, once and unchanged',
     details: [
-      "FILE is a file of records: of a Collector's file exporter or of export.to: file, rotated or compressed (gzip, zstd), " +
-        'in any order, of several gateways; or a file of the spool. - reads standard input. With export.ledger, the ' +
-        'gateway adds spans that the records are compared with (docs/ledger.md).',
-      'The exit code is 0 if everything is proven, 1 if a record is missing, doubled, changed or not proven, and 2 if ' +
-        'nothing could be verified.',
+      "FILE holds records: from a Collector's file exporter, from export.to: file or from the spool, in any order, rotated or compressed (gzip, zstd), of one or several gateways. - reads standard input. With export.ledger, they are compared with what the gateway says of them (docs/ledger.md).",
+      'With --statement it uses the records to prove a statement of usage instead: it says which are missing, doubled, changed, or of another tenant (docs/statements.md).',
+      'Exit codes: 0 everything is proven, 1 a record is missing, doubled, changed or unproven, 2 nothing could be verified.',
     ],
     argument: { name: 'FILE', help: 'files of records', isRepeatable: true },
     options: {
       partial: {
         type: 'boolean',
-        help: 'accept files that are a part of what was recorded, such as those of one day, or of a running gateway',
+        help: 'accept files with a part of the records, such as one day, or of a running gateway',
       },
       sums: {
         type: 'string',
         value: 'FILE',
-        help: 'compare the sums of a backend (JSON; - for standard input) with the ledger spans in the files',
+        help: "compare a backend's sums (JSON; - for standard input) with the ledger spans in FILE",
+      },
+      statement: {
+        type: 'string',
+        value: 'FILE',
+        help: 'prove this statement (- for standard input) with the records in FILE',
+      },
+      'public-key': {
+        type: 'string',
+        value: 'KEY',
+        help: 'with --statement: the key it must be signed with, in base64 or as a file (default: any)',
       },
       json: { type: 'boolean', help: 'print JSON' },
     },
     examples: [
       { line: 'gateway verify records*.jsonl*', does: 'says whether all records are there' },
+      {
+        line: 'gateway verify --statement acme-2026-11.json --public-key seller.pem records*.jsonl*',
+        does: 'proves a statement',
+      },
       { line: 'gateway verify --partial --json records.jsonl', does: 'checks a running gateway, as JSON' },
       {
         line: 'gateway verify --sums - ledger.jsonl',
-        does: 'compares sums of a backend, on standard input, with the ledger',
+        does: 'compares sums of a backend with the ledger',
       },
     ],
   },
@@ -242,7 +274,7 @@ export const COMMANDS = {
     group: ABOUT,
     summary: 'print the completions for a shell: commands, options, names of replicas',
     details: [
-      'The names of replicas come from the running gateway, if its address and a token are in the environment.',
+      'It completes names of replicas if the address of a running gateway and a token are in the environment.',
     ],
     argument: { name: 'SHELL', help: SHELLS.join(', '), words: SHELLS },
     options: {},
@@ -257,7 +289,7 @@ export const COMMANDS = {
   },
   version: {
     group: ABOUT,
-    summary: 'print the version, that of Node and the platform',
+    summary: 'print the versions of the gateway and of Node, and the platform',
     options: JSON_OPTION,
     examples: [{ line: 'gateway --version', does: 'prints the version alone' }],
   },

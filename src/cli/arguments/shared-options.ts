@@ -6,7 +6,7 @@ export const CONFIG_OPTION = {
     type: 'string',
     short: 'c',
     value: 'FILE',
-    help: 'configuration file (default: SVC_CONFIG); -config is understood too',
+    help: 'configuration file (default: SVC_CONFIG); -config works too',
   },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
@@ -20,7 +20,7 @@ export const CERTIFICATE_OPTIONS = {
   ca: {
     type: 'string',
     value: 'FILE',
-    help: 'PEM file: the authorities of an https:// gateway (default: those Node knows)',
+    help: 'PEM file: the authorities of an https:// gateway (default: those of Node)',
   },
   cert: { type: 'string', value: 'FILE', help: 'PEM file: a client certificate for the gateway' },
   key: { type: 'string', value: 'FILE', help: 'PEM file: the key of --cert' },
@@ -32,7 +32,7 @@ export const ADMIN_OPTIONS = {
   admin: {
     type: 'string',
     value: 'URL',
-    help: 'address of the admin API (default: gateway.admin_listen of the configuration file)',
+    help: 'the admin API (default: gateway.admin_listen of the configuration file)',
   },
   ...CERTIFICATE_OPTIONS,
   ...JSON_OPTION,
@@ -47,5 +47,24 @@ export const DRAIN_OPTIONS = {
     type: 'string',
     value: 'DURATION',
     help: 'how long --wait waits (default 10m for drain, 2m for undrain)',
+  },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+/** The options of a span of the history. */
+export const SPAN_OPTIONS = {
+  since: {
+    type: 'string',
+    value: 'TIME',
+    help: 'the beginning: 2026-01-31T12:00:00Z, a date, how long ago (2h, 7d), today, or yesterday',
+  },
+  until: {
+    type: 'string',
+    value: 'TIME',
+    help: 'the end, not included, in the same forms (default: now)',
+  },
+  'time-zone': {
+    type: 'string',
+    value: 'ZONE',
+    help: 'the time zone of dates and tables, such as Europe/Berlin (default: that of this machine)',
   },
 } as const satisfies Readonly<Record<string, OptionSpec>>;

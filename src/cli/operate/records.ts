@@ -1,15 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
+import { type AdminClient, openAdmin, openGateways, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, type TextSink, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf } from '#cli/terminal';
 import { parseDuration } from '#config/values';
+import { findRecords, listRecords } from '../history/found-records.ts';
+import { type HistoryOptions, reportLacks, toSpanQuery } from '../history/history-gateways.ts';
+import type { LocalTime } from '../history/local-time.ts';
 import { createRecordTable } from '../tables/record-table.ts';
 
 const DEFAULT_LIMIT = '20';
 /** What a gateway keeps in memory. */
 const MAX_LIMIT = 500;
+/** What a command reads of the history. */
+const MAX_HISTORIC = 100_000;
 
 /**
  * `gateway records`: prints the latest records that match the filters, oldest first, as lines or JSON lines. With
@@ -22,13 +27,60 @@ export async function records(invocation: Invocation): Promise<number> {
   if (!intervalMs) throw new UsageError("option '--interval' needs a duration such as 500ms or 2s");
   if (values.interval !== undefined && !values.follow)
     throw new UsageError("option '--interval' needs '--follow'");
-  const search = { filters: toFilters(values), limit: toLimit(values.limit) };
-  const client = await openAdmin(values, env);
+  const search = { filters: toFilters(values), limit: toLimit(values.limit, isOfHistory(values)) };
+  if (isOfHistory(values)) return await historicRecords(invocation, values, search);
+  const { admin = [], ...trust } = values;
+  if (admin.length > 1) throw new UsageError("several '--admin' need '--since', '--request' or '--trace'");
+  const client = await openAdmin(admin[0] === undefined ? trust : { ...trust, admin: admin[0] }, env);
   const write = createWriter(invocation, { asJson: values.json === true, isWide: values.wide === true });
   const first = await client.call('GET', toPath(search, 0));
   write(first);
   if (values.follow) await follow(client, invocation, { first, intervalMs, filters: search.filters, write });
   else if (!values.json && itemsOf(first, 'records').length === 0) stdout.write('no records\n');
+  return 0;
+}
+
+interface Historic extends HistoryOptions {
+  readonly request?: string;
+  readonly trace?: string;
+  readonly follow?: boolean;
+  readonly json?: boolean;
+  readonly wide?: boolean;
+}
+
+function isOfHistory({ request, trace, since, until }: Historic): boolean {
+  return [request, trace, since, until].some((value) => value !== undefined);
+}
+
+/** Prints records of the history of all gateways that are named, and what is missing on standard error. */
+async function historicRecords(
+  invocation: Invocation,
+  values: Historic,
+  { filters, limit }: Search,
+): Promise<number> {
+  const { env, stdout, stderr } = invocation;
+  const { request, trace } = values;
+  if (values.follow) throw new UsageError("option '--follow' is for new records: leave out the others");
+  const hasSpan = values.since !== undefined || values.until !== undefined;
+  if ([request, trace].filter((id) => id !== undefined).length + Number(hasSpan) > 1) {
+    throw new UsageError("give one of '--request', '--trace' and '--since'");
+  }
+  const { query, time } = toSpanQuery(values);
+  const clients = await openGateways(values, env);
+  const id = request ?? trace;
+  const found =
+    id === undefined
+      ? await listRecords(clients, { ...query, ...filters }, limit)
+      : await findRecords(clients, id);
+  reportLacks(stderr, found.answers, time);
+  if (found.hasMore) stderr.write('gateway: more records match: give a larger --limit, or a shorter span\n');
+  const write = createWriter(invocation, {
+    asJson: values.json === true,
+    isWide: values.wide === true,
+    time,
+  });
+  write({ records: found.records });
+  if (!values.json && found.records.length === 0) stdout.write(`no records in this span (${time.zone})\n`);
   return 0;
 }
 
@@ -42,20 +94,29 @@ function toFilters(values: {
   readonly replica?: string;
   readonly model?: string;
   readonly tenant?: string;
+  readonly client?: string;
   readonly status?: string;
 }): Search['filters'] {
-  const { failed, replica, model, tenant, status } = values;
+  const { failed, replica, model, tenant, client, status } = values;
   if (status !== undefined && !/^[1-5](?:\d\d|xx)$/.test(status)) {
     throw new UsageError("option '--status' needs a status such as 429, or a class such as 5xx");
   }
-  const filters = Object.entries({ replica, model, tenant, status, failed: failed ? 'true' : undefined });
+  const filters = Object.entries({
+    replica,
+    model,
+    tenant,
+    client,
+    status,
+    failed: failed ? 'true' : undefined,
+  });
   return Object.fromEntries(filters.filter((filter): filter is [string, string] => filter[1] !== undefined));
 }
 
-function toLimit(text = DEFAULT_LIMIT): number {
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
-  throw new UsageError(`option '--limit' needs a whole number from 1 to ${MAX_LIMIT}`);
+function toLimit(text = DEFAULT_LIMIT, isHistoric: boolean): number {
+  const most = isHistoric ? MAX_HISTORIC : MAX_LIMIT;
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= most) return limit;
+  throw new UsageError(`option '--limit' needs a whole number from 1 to ${most}`);
 }
 
 function toPath({ filters, limit }: Search, after: number): string {
@@ -65,9 +126,9 @@ function toPath({ filters, limit }: Search, after: number): string {
 /** Returns a function that prints the records of an answer, oldest first, below one line of heads. */
 function createWriter(
   { env, stdout }: Invocation,
-  { asJson, isWide }: { readonly asJson: boolean; readonly isWide: boolean },
+  { asJson, isWide, time }: { readonly asJson: boolean; readonly isWide: boolean; readonly time?: LocalTime },
 ): (answer: unknown) => void {
-  const toLines = createRecordTable(createPaint(stdout, env));
+  const toLines = createRecordTable(createPaint(stdout, env), time);
   const toJsonLines = (found: readonly unknown[]) =>
     found.map((record) => `${JSON.stringify(record)}\n`).join('');
   return (answer) => {

@@ -69,7 +69,9 @@ function toSpanLine(answer: unknown): string {
   const names = (list: string) => itemsOf(answer, list).map(String).join(', ');
   const older =
     memberOf(answer, 'complete') === false ? `; those since ${since} are asked for, but not kept` : '';
+  const gateways = Number(memberOf(answer, 'gateways'));
+  const ofFleet = gateways > 1 ? ` of ${gateways} gateways` : '';
   return toOneLine(
-    `requests from ${from} to ${until}${older}; ${names('candidate')} beside ${names('baseline')}`,
+    `requests${ofFleet} from ${from} to ${until}${older}; ${names('candidate')} beside ${names('baseline')}`,
   );
 }

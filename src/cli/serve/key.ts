@@ -1,13 +1,23 @@
 import { hash, randomBytes } from 'node:crypto';
-import { COMMANDS, parseOptions } from '#cli/arguments';
+import { writeFile } from 'node:fs/promises';
+import { toFileProblem, UnusableSettingError } from '#base';
+import { COMMANDS, parseArguments, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
+import { toOneLine } from '#cli/terminal';
 import { createClientEntry } from '#config';
+import { createStatementKey } from '#statement';
 
 const KEY_BYTES = 32;
 
-/** `gateway key create NAME`: makes an API key. Prints the key, and its entry in `clients`. Keeps neither. */
-export async function key({ args, stdout, stderr }: Invocation): Promise<number> {
+/**
+ * `gateway key create NAME`: makes an API key. Prints the key, and its entry in `clients`. Keeps neither. With `--statement`
+ * it makes the key of statements.
+ */
+export async function key(invocation: Invocation): Promise<number> {
+  const { args, stdout, stderr } = invocation;
+  if (parseArguments(args, COMMANDS.key.options).values.statement) return await statementKey(invocation);
   const { values, positionals } = parseOptions(args, COMMANDS.key.options, ['create', 'NAME']);
+  if (values.output !== undefined) throw new UsageError("option '--output' needs '--statement'");
   const [action, name = ''] = positionals;
   if (action !== 'create') throw new UsageError("the only action is 'create': gateway key create NAME");
   if (!/^[A-Za-z0-9._~-]{1,128}$/.test(name)) {
@@ -37,6 +47,34 @@ export async function key({ args, stdout, stderr }: Invocation): Promise<number>
   }
   stderr.write('The key is shown once. Give it to the client, and put the entry into the configuration.\n');
   stdout.write(`${newKey}\n\n${yaml}`);
+  return 0;
+}
+
+const STATEMENT_KEY_FILE = 'statement-key.pem';
+
+/** Makes the key of statements. It is written to a file that only its owner can read, and never printed. */
+async function statementKey({ args, stdout, stderr }: Invocation): Promise<number> {
+  const { values, positionals } = parseOptions(args, COMMANDS.key.options, ['create']);
+  const { statement: _, output = STATEMENT_KEY_FILE, json, ...others } = values;
+  const [other] = Object.keys(others);
+  if (positionals[0] !== 'create') throw new UsageError("the only action is 'create'");
+  if (other !== undefined)
+    throw new UsageError(`option '--${other}' is for keys of clients, not for '--statement'`);
+  const { pem, publicKey } = createStatementKey();
+  try {
+    // A key that is there may be the one that customers know.
+    await writeFile(output, pem, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    throw new UnusableSettingError(`cannot write ${toOneLine(output)}: ${toFileProblem(error)}`, error);
+  }
+  if (json) {
+    stdout.write(`${JSON.stringify({ file: output, public_key: publicKey }, null, 2)}\n`);
+    return 0;
+  }
+  stderr.write(
+    `The key is in ${toOneLine(output)}: keep it secret, and keep a copy. Give this public key to customers:\n`,
+  );
+  stdout.write(`${publicKey}\n`);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { StartError } from '#base';
-import { COMMANDS, parseOptions } from '#cli/arguments';
+import { orStartError } from '#base';
+import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import {
   createSimulatedReplica,
@@ -8,40 +8,37 @@ import {
   SIMULATED_ENGINES,
   type SimulatedReplicaSettings,
 } from '#simulate';
+import { playScene } from './scene.ts';
 
-/** `gateway simulate`: serves a simulated replica until the first signal. Throws a UsageError or a StartError. */
-export async function simulate({ args, stdout, signals }: Invocation): Promise<number> {
-  const settings = toSettings(args);
+/**
+ * `gateway simulate`: serves a simulated replica until the first signal; with `scene`, lets a running one play a scene.
+ * Throws a UsageError or a StartError.
+ */
+export async function simulate(invocation: Invocation): Promise<number> {
+  const { values, positionals } = parseArguments(invocation.args, COMMANDS.simulate.options);
+  const [action, ...words] = positionals;
+  if (action === 'scene') return await playScene(words, values, invocation);
+  if (action !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(action)}`);
+  return await serveReplica(toSettings(values), invocation);
+}
+
+async function serveReplica(
+  settings: SimulatedReplicaSettings,
+  { stdout, signals }: Invocation,
+): Promise<number> {
   const { host, port, name, models, engine } = settings;
   const stopped = signals.shutdown;
   const replica = createSimulatedReplica(settings);
-  const { url } = await replica.start().catch((error: unknown) => {
-    throw new StartError(`cannot listen on ${host}:${port}: ${toListenProblem(error)}`, error);
-  });
+  const { url } = await orStartError(`cannot listen on ${host}:${port}`, replica.start());
   stdout.write(`Replica ${name} (simulated ${engine}) serves ${models.join(', ')} on ${url}\n`);
   if (!stopped.aborted) await once(stopped, 'abort');
   await replica.close();
   return 0;
 }
 
-/** Describes a system error of listen(). */
-function toListenProblem(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
-    case 'EADDRINUSE':
-      return 'the port is in use';
-    case 'EACCES':
-      return 'permission denied';
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-      return 'this machine has no such address';
-    default:
-      return typeof code === 'string' ? code : 'unknown error';
-  }
-}
+type SimulateValues = ReturnType<typeof parseArguments<typeof COMMANDS.simulate.options>>['values'];
 
-function toSettings(args: readonly string[]): SimulatedReplicaSettings {
-  const { values } = parseOptions(args, COMMANDS.simulate.options);
+function toSettings(values: SimulateValues): SimulatedReplicaSettings {
   const engine = SIMULATED_ENGINES.find((known) => known === (values.engine ?? DEFAULT_SETTINGS.engine));
   if (engine === undefined) throw new UsageError(`--engine must be one of ${SIMULATED_ENGINES.join(', ')}`);
   const numbers: Partial<Record<(typeof NUMBER_OPTIONS)[number]['setting'], number>> = {};

@@ -1,5 +1,6 @@
 import { memberOf } from '#base/parsed';
 import { type Column, createGrowingTable, type Paint, type Style } from '#cli/terminal';
+import { toCostText } from './cost-text.ts';
 
 /** Formats records of the admin API as the next lines of a table of this width; null: as wide as they need. */
 export type RecordTable = (records: readonly unknown[], width: number | null) => string;
@@ -32,6 +33,8 @@ const toSeconds = (name: string) => (record: unknown) => {
   return `${value < 10 ? value.toFixed(3) : value.toFixed(1)} s`;
 };
 
+const toRecordCost = (record: unknown) => toCostText(memberOf(record, 'cost'), memberOf(record, 'currency'));
+
 /** A narrow terminal leaves out what the page leaves out, and the trace id, of which half is of no use. */
 const COLUMNS: readonly RecordColumn[] = [
   // The time is UTC, as in the record.
@@ -47,23 +50,57 @@ const COLUMNS: readonly RecordColumn[] = [
   { head: 'E2E', usual: 9, isNumber: true, rank: 1, toText: toMs('e2e_ms') },
   // In seconds, as in the record: a request on many GPUs has minutes of them.
   { head: 'GPU', usual: 7, isNumber: true, rank: 7, toText: toSeconds('gpu_seconds') },
+  { head: 'COST', usual: 10, isNumber: true, rank: 7, toText: toRecordCost },
+  { head: 'WHY', usual: 9, rank: 8, toText: toWhy },
   { head: 'TRACE', usual: 32, rank: 5, toText: toName('trace_id') },
   { head: 'ERROR', usual: 0, least: 19, cut: 'end', toText: toError },
 ];
 
-/** Creates a table that grows. A line is painted by the status of its record. */
-export function createRecordTable(paint: Paint): RecordTable {
-  const toLines = createGrowingTable(COLUMNS, paint);
+/**
+ * Creates a table that grows. A line is painted by the status of its record. `time`: the zone of times, which then have a
+ * date.
+ */
+export function createRecordTable(paint: Paint, time?: DatedTime): RecordTable {
+  const columns = time === undefined ? COLUMNS : [toDatedColumn(time), ...COLUMNS.slice(1)];
+  const toLines = createGrowingTable(columns, paint);
   const toRow = (record: unknown) => ({
-    texts: COLUMNS.map(({ toText }) => toText(record)),
+    texts: columns.map(({ toText }) => toText(record)),
     style: toStyle(record),
   });
   return (records, width) => toLines(records.map(toRow), width);
 }
 
+/** How a time with a date is shown, and in which zone. */
+interface DatedTime {
+  readonly zone: string;
+  toCell(value: unknown): string;
+}
+
+function toDatedColumn(time: DatedTime): RecordColumn {
+  return {
+    head: `TIME (${time.zone})`,
+    usual: 19,
+    toText: (record) => time.toCell(memberOf(record, 'ts')),
+  };
+}
+
 /** The words of the path that tell endpoints apart. */
 function toEndpoint(record: unknown): string {
   return toName('endpoint')(record).replace('/v1/', '').replace('chat/completions', 'chat');
+}
+
+/** Why the replica was chosen, from how many, and what ruled others out: `turn of 3`, `only_candidate, 2 drained`. */
+function toWhy(record: unknown): string {
+  const reason = toName('route_reason')(record);
+  const candidates = memberOf(record, 'route_candidates');
+  const blocks = memberOf(record, 'route_prefix_blocks');
+  const ruledOut = Object.entries(memberOf(record, 'route_ruled_out') ?? {});
+  const parts = [
+    typeof candidates === 'number' ? `${reason} of ${candidates}` : reason,
+    ...(typeof blocks === 'number' ? [`${blocks} blocks`] : []),
+    ...ruledOut.map(([what, count]) => `${count} ${what}`),
+  ];
+  return parts.join(', ');
 }
 
 /** The error, and how many attempts it took if it was not one. */

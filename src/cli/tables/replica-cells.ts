@@ -1,6 +1,7 @@
 import { memberOf } from '#base/parsed';
 import { type Cell, type Column, type Style, toOneLine } from '#cli/terminal';
-import { HEALTH_TEXTS, REASON_TEXTS } from '#replicas/terms';
+import { HEALTH_TEXTS } from '#replicas/health-state';
+import { REASON_TEXTS } from '#replicas/reachability';
 
 /** The first two columns of each table of replicas. */
 export const NAME_AND_STATE: readonly Column[] = [

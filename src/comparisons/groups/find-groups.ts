@@ -1,4 +1,4 @@
-import type { RegisteredReplica } from '#replicas/control';
+import type { RegisteredReplica } from '#replicas/registry';
 import type { Selector } from './selector.ts';
 
 /** The replicas that are judged, and those that they are compared with, by name. None is in both. */
@@ -12,7 +12,9 @@ export type GroupsProblem =
   | { readonly code: 'replica_not_found'; readonly param: GroupName; readonly name: string }
   | { readonly code: 'selector_matches_nothing'; readonly param: GroupName }
   | { readonly code: 'groups_overlap'; readonly names: readonly string[] }
-  | { readonly code: 'models_differ' };
+  | { readonly code: 'models_differ' }
+  /** A shadow is compared with replicas that serve, in pairs. */
+  | { readonly code: 'shadows_mixed'; readonly names: readonly string[] };
 
 /** One of the two groups. */
 export type GroupName = keyof Groups;
@@ -42,24 +44,39 @@ export function findGroups(selectors: Selectors, surroundings: GroupSurroundings
     const name = selector.names.find((each) => !isKnown(each));
     if (name !== undefined) return { code: 'replica_not_found', param, name };
   }
-  const own = replicas.filter((replica) => isMeant(replica, selectors.candidate, surroundings));
+  const own = withoutShadows(
+    replicas.filter((replica) => isMeant(replica, selectors.candidate, surroundings)),
+    selectors.candidate,
+  );
   if (own.length === 0) return { code: 'selector_matches_nothing', param: 'candidate' };
   const candidate = new Set(own.map(({ name }) => name));
   const { baseline: selector } = selectors;
   const peers = replicas.filter((replica) =>
     selector === null
-      ? !candidate.has(replica.name) && own.some((each) => shareModel(each, replica))
-      : isMeant(replica, selector, surroundings),
+      ? replica.shadow === null &&
+        !candidate.has(replica.name) &&
+        own.some((each) => shareModel(each, replica))
+      : isMeant(replica, selector, surroundings) && (replica.shadow === null || selector.kind === 'names'),
   );
   const baseline = new Set(peers.map(({ name }) => name));
   if (selector?.kind === 'names') for (const name of selector.names) baseline.add(name);
   if (baseline.size === 0) return { code: 'selector_matches_nothing', param: 'baseline' };
   const both = [...candidate].filter((name) => baseline.has(name));
   if (both.length > 0) return { code: 'groups_overlap', names: both };
+  const shadows = [...own, ...peers].filter(({ shadow }) => shadow !== null).map(({ name }) => name);
+  const isMixed = own.some(({ name }) => shadows.includes(name)) && own.length !== shadows.length;
+  if (isMixed || peers.some(({ shadow }) => shadow !== null))
+    return { code: 'shadows_mixed', names: shadows };
   if (peers.length > 0 && !own.some((each) => peers.some((peer) => shareModel(each, peer)))) {
     return { code: 'models_differ' };
   }
   return { candidate, baseline };
+}
+
+/** Those that serve, unless names say otherwise or all of them are shadows: a shadow is judged in another way. */
+function withoutShadows(own: readonly RegisteredReplica[], selector: Selector): readonly RegisteredReplica[] {
+  const serving = own.filter(({ shadow }) => shadow === null);
+  return selector.kind === 'names' || serving.length === 0 ? own : serving;
 }
 
 function isMeant(replica: RegisteredReplica, selector: Selector, { podsOf }: GroupSurroundings): boolean {

@@ -1,4 +1,4 @@
-import type { ListedPodUids } from '#replicas/control';
+import type { ListedPodUids } from '#replicas/discovery';
 
 /** Why it is not known which pods have some labels. */
 export type PodsProblem =

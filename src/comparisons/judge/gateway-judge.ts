@@ -1,7 +1,15 @@
-import { setImmediate } from 'node:timers/promises';
-import type { RegisteredReplica, ReplicaRegistry } from '#replicas/control';
+import { randomBytes } from 'node:crypto';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
+import { type Comparison, GroupComparison } from '#verdict';
+import type { JudgeExchange } from '../fleet/judge-exchange.ts';
+import type { FleetQuestion } from '../fleet/judge-text.ts';
+import { OthersQuestions } from '../fleet/others-questions.ts';
 import { findGroups, type Groups, type GroupsProblem, type Selectors } from '../groups/find-groups.ts';
 import { PodLabels, type PodLabelsCollaborators, type PodsProblem } from '../groups/pod-labels.ts';
+import { judgePairs, type PairsReport, toPairsReport } from '../pairs/judge-pairs.ts';
+import type { PairLog } from '../pairs/pair-log.ts';
+import { RunningPairs } from '../pairs/running-pairs.ts';
 import type { RequestRing } from '../requests/request-ring.ts';
 import { type JudgeSettings, judgeGroups, type Verdict } from './judge-groups.ts';
 import { type Moment, RunningComparison } from './running-comparison.ts';
@@ -11,7 +19,9 @@ export interface Question extends Omit<JudgeSettings, 'sharesPrompts'> {
   readonly selectors: Selectors;
   /** The selectors as they were written: what is asked again is the same comparison. */
   readonly texts: { readonly candidate: string; readonly baseline: string | null };
-  /** Milliseconds since 1970; null: the latest drain or undrain of the candidate, or the start of the gateway. */
+  /** Of shadows: how many times as slow as their primaries they may be: 1.01. */
+  readonly tolerance: number;
+  /** Milliseconds since 1970; null: since the candidate changed, or the start of the gateway. */
   readonly sinceEpochMs: number | null;
 }
 
@@ -23,6 +33,10 @@ export interface Answer extends Verdict {
   /** Later than `sinceEpochMs` if requests from then on are not kept any more. */
   readonly fromEpochMs: number;
   readonly untilEpochMs: number;
+  /** How many gateways have served the requests that were compared. */
+  readonly gateways: number;
+  /** What pairs of answers show, if the candidate is shadows; else null. */
+  readonly pairs: PairsReport | null;
 }
 
 /** A comparison that is going on, for metrics. */
@@ -36,15 +50,22 @@ export interface ComparisonState {
 
 export interface JudgeCollaborators extends PodLabelsCollaborators {
   readonly ring: RequestRing;
+  readonly pairLog: PairLog;
   readonly registry: Pick<ReplicaRegistry, 'replicas'>;
   readonly routingPolicy: () => string;
+  /** The other gateways of a fleet; null: there is none. */
+  readonly exchange: JudgeExchange | null;
   /** Milliseconds since 1970. */
   readonly epochMs?: () => number;
 }
 
 /** One comparison, and what was last found. */
 interface Run {
-  readonly running: RunningComparison;
+  /** By which the other gateways of a fleet know it. */
+  readonly id: string;
+  readonly running: RunningComparison | RunningPairs;
+  /** Since when requests are meant: monotonic. */
+  readonly sinceMs: number;
   readonly question: Question;
   readonly sinceEpochMs: number;
   readonly fromEpochMs: number;
@@ -63,21 +84,45 @@ const KEPT_AFTER_ASKED_MS = 600_000;
 
 const LOOK_EVERY_MS = 1_000;
 
+/** How long a first answer waits for what the other gateways of a fleet know. */
+const FIRST_ANSWERS_MS = 300;
+
+/** What two conversions of a time may differ by: the clock tells whole milliseconds, and is read for each. */
+const CLOCK_ERROR_MS = 2;
+
 const NO_PODS: ReadonlySet<string> = new Set();
 
 /**
- * The judge of the gateway: compares groups of replicas by the requests that this gateway has served. A comparison goes on
- * until nobody has asked for it for ten minutes. However often one asks, the verdict is as sure as it says.
+ * The judge of the gateway: compares groups of replicas by the requests that this gateway and the others of its fleet have
+ * served. A comparison goes on until nobody has asked for it for ten minutes. However often one asks, the verdict is as sure
+ * as it says.
  */
 export class GatewayJudge {
   readonly #collaborators: Required<JudgeCollaborators>;
   readonly #runs = new Map<string, Run>();
   readonly #podLabels: PodLabels;
+  readonly #others: OthersQuestions;
+  readonly #startedEpochMs: number;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(collaborators: JudgeCollaborators) {
     this.#podLabels = new PodLabels(collaborators);
     this.#collaborators = { nowMs: () => performance.now(), epochMs: Date.now, ...collaborators };
+    const { ring, nowMs, epochMs } = this.#collaborators;
+    this.#startedEpochMs = epochMs();
+    this.#others = new OthersQuestions({
+      ...{ ring, nowMs },
+      momentOf: (groups) => this.#momentOf(groups),
+      findGroups: (selectors, gone) => this.#findGroups(selectors, gone),
+    });
+  }
+
+  /** Begins to answer the other gateways of a fleet. */
+  start(): void {
+    this.#collaborators.exchange?.start((question) => {
+      if (this.#others.hear(question)) this.#tell();
+      this.#keepLooking();
+    });
   }
 
   /** The comparisons that go on, with what was last found, by their selectors: the latest of each. */
@@ -91,25 +136,29 @@ export class GatewayJudge {
 
   /** Compares, or says why it cannot. */
   async ask(question: Question): Promise<Answer | GroupsProblem | PodsProblem> {
-    const { registry, ring, nowMs, epochMs } = this.#collaborators;
-    const pods = await this.#findPods(question.selectors);
-    if ('code' in pods) return pods;
-    const podsOf = (labels: readonly string[]) => pods.get(labels.join()) ?? NO_PODS;
+    const { registry, ring, pairLog, exchange, nowMs, epochMs } = this.#collaborators;
     this.#forgetUnasked();
     const gone = new Set([...this.#runs.values()].flatMap(({ groups }) => [...groups.baseline]));
-    const groups = findGroups(question.selectors, { replicas: registry.replicas, podsOf, gone });
+    const groups = await this.#findGroups(question.selectors, gone);
     if ('code' in groups) return groups;
     const toEpochMs = (ms: number) => Math.round(epochMs() - nowMs() + ms);
-    const sinceEpochMs = question.sinceEpochMs ?? this.#changedAtMs(groups) ?? toEpochMs(ring.completeFromMs);
-    const key = JSON.stringify([question.texts, question.sinceEpochMs ?? this.#changedAtMs(groups)]);
-    const run = this.#runs.get(key) ?? this.#begin(question, groups, sinceEpochMs);
+    const own = registry.replicas.filter(({ name }) => groups.candidate.has(name));
+    const isPaired = own.length > 0 && own.every(({ shadow }) => shadow !== null);
+    const kept = isPaired ? pairLog : ring;
+    const changedAtMs = question.sinceEpochMs ?? this.#changedAtMs(groups);
+    const sinceEpochMs = changedAtMs ?? toEpochMs(kept.completeFromMs);
+    const key = JSON.stringify([question.texts, changedAtMs, isPaired && question.tolerance]);
+    const begun = this.#runs.get(key);
+    const run = begun ?? this.#begin(question, groups, { sinceEpochMs, isPaired });
     // The order of the map is that in which they were last asked for.
     this.#runs.delete(key);
     this.#runs.set(key, run);
-    for (const oldest of this.#runs.keys()) if (this.#runs.size > MAX_RUNNING) this.#runs.delete(oldest);
-    this.#timer ??= setInterval(() => this.#lookAtAll(), LOOK_EVERY_MS).unref();
+    for (const oldest of this.#runs.keys()) if (this.#runs.size > MAX_RUNNING) this.#end(oldest);
+    this.#keepLooking();
     run.groups = groups;
     run.askedAtMs = nowMs();
+    // Who asks once wants to know what the others know, too.
+    if (begun === undefined && exchange !== null && !isPaired) await sleep(FIRST_ANSWERS_MS);
     await this.#catchUp(run);
     const verdict = this.#judge(run, question);
     run.answer = verdict;
@@ -120,6 +169,8 @@ export class GatewayJudge {
       sinceEpochMs: run.sinceEpochMs,
       fromEpochMs: run.fromEpochMs,
       untilEpochMs: epochMs(),
+      gateways: 1 + this.#toldOf(run).length,
+      pairs: run.running instanceof RunningPairs ? this.#toReport(run.running, groups) : null,
     };
   }
 
@@ -127,7 +178,19 @@ export class GatewayJudge {
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+    this.#collaborators.exchange?.stop();
     this.#runs.clear();
+    this.#others.clear();
+  }
+
+  async #findGroups(
+    selectors: Selectors,
+    gone: ReadonlySet<string>,
+  ): Promise<Groups | GroupsProblem | PodsProblem> {
+    const pods = await this.#findPods(selectors);
+    if ('code' in pods) return pods;
+    const podsOf = (labels: readonly string[]) => pods.get(labels.join()) ?? NO_PODS;
+    return findGroups(selectors, { replicas: this.#collaborators.registry.replicas, podsOf, gone });
   }
 
   /** The uids of the pods with the labels of each selector, by these labels. */
@@ -142,27 +205,58 @@ export class GatewayJudge {
     return pods;
   }
 
-  #begin(question: Question, groups: Groups, sinceEpochMs: number): Run {
-    const { ring, nowMs, epochMs } = this.#collaborators;
+  #begin(
+    question: Question,
+    groups: Groups,
+    { sinceEpochMs, isPaired }: { readonly sinceEpochMs: number; readonly isPaired: boolean },
+  ): Run {
+    const { ring, pairLog, exchange, nowMs, epochMs } = this.#collaborators;
     const offsetMs = epochMs() - nowMs();
-    const fromMs = Math.max(sinceEpochMs - offsetMs, ring.completeFromMs);
+    const sinceMs = sinceEpochMs - offsetMs;
+    const fromMs = Math.max(sinceMs, (isPaired ? pairLog : ring).completeFromMs);
+    const id = randomBytes(8).toString('hex');
+    if (!isPaired) {
+      exchange?.begin(id);
+      exchange?.tell([this.#toFleetQuestion(id, question, sinceMs)], []);
+    }
     return {
-      running: new RunningComparison(ring, fromMs),
+      ...{ id, sinceMs },
+      running: isPaired
+        ? new RunningPairs(pairLog, fromMs, question.tolerance)
+        : new RunningComparison(ring, fromMs),
       question,
       sinceEpochMs,
-      fromEpochMs: Math.max(sinceEpochMs, Math.round(fromMs + offsetMs)),
+      fromEpochMs: fromMs - sinceMs <= CLOCK_ERROR_MS ? sinceEpochMs : Math.round(fromMs + offsetMs),
       groups,
       answer: null,
       askedAtMs: nowMs(),
     };
   }
 
-  /** When the candidate was last drained or undrained: before, it may have been another process. Null: never. */
+  #toReport(running: RunningPairs, { candidate, baseline }: Groups): PairsReport {
+    const { replicas } = this.#collaborators.registry;
+    const of = (names: ReadonlySet<string>) => replicas.filter(({ name }) => names.has(name));
+    return toPairsReport(running, { candidate: of(candidate), baseline: of(baseline) });
+  }
+
+  /**
+   * When the candidate was last drained or undrained, became a shadow, or came, if all of its replicas have come since the
+   * gateway started: before, it was another process. Null: never.
+   */
   #changedAtMs({ candidate }: Groups): number | null {
-    const times = this.#collaborators.registry.replicas.flatMap(({ name, drain: { since } }) =>
-      candidate.has(name) && since !== null ? [Date.parse(since)] : [],
+    const own = this.#collaborators.registry.replicas.filter(
+      ({ name, isRemoving }) => candidate.has(name) && !isRemoving,
     );
+    const changes = own
+      .flatMap(({ drain: { since }, trial }) => [since, trial?.since ?? null])
+      .flatMap((since) => (since === null ? [] : [Date.parse(since)]));
+    const cameMs = Math.min(...own.map(({ knownSinceMs }) => knownSinceMs));
+    const times = own.length > 0 && cameMs > this.#startedEpochMs ? [...changes, cameMs] : changes;
     return times.length === 0 ? null : Math.max(...times);
+  }
+
+  #keepLooking(): void {
+    this.#timer ??= setInterval(() => this.#lookAtAll(), LOOK_EVERY_MS).unref();
   }
 
   #lookAtAll(): void {
@@ -172,21 +266,48 @@ export class GatewayJudge {
         run.answer = this.#judge(run, run.question);
       });
     }
+    this.#tell();
+  }
+
+  /** Tells the other gateways what is asked here, and what is known here of what they are asked. */
+  #tell(): void {
+    const { exchange } = this.#collaborators;
+    if (exchange === null) return;
+    const asked = [...this.#runs.values()].filter(({ running }) => running instanceof RunningComparison);
+    const questions = asked.map(({ id, question, sinceMs }) => this.#toFleetQuestion(id, question, sinceMs));
+    void this.#others.advance().then((facts) => exchange.tell(questions, facts));
+  }
+
+  #toFleetQuestion(id: string, { texts }: Question, sinceMs: number): FleetQuestion {
+    return { id, ...texts, sinceAgoMs: Math.max(0, this.#collaborators.nowMs() - sinceMs) };
+  }
+
+  /** What the other gateways know of it. Of pairs each knows its own alone. */
+  #toldOf({ id, running }: Run): readonly Comparison[] {
+    return running instanceof RunningPairs ? [] : (this.#collaborators.exchange?.factsOf(id) ?? []);
+  }
+
+  #end(key: string): void {
+    const run = this.#runs.get(key);
+    if (run !== undefined) this.#collaborators.exchange?.end(run.id);
+    this.#runs.delete(key);
   }
 
   #forgetUnasked(): void {
     const { nowMs } = this.#collaborators;
     for (const [key, { askedAtMs }] of this.#runs) {
-      if (nowMs() - askedAtMs >= KEPT_AFTER_ASKED_MS) this.#runs.delete(key);
+      if (nowMs() - askedAtMs >= KEPT_AFTER_ASKED_MS) this.#end(key);
     }
-    if (this.#runs.size > 0) return;
+    if (this.#runs.size > 0 || !this.#others.isEmpty) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
   /** Looks at all requests that have ended. In between, others may use the event loop. */
   async #catchUp(run: Run): Promise<void> {
-    while (run.running.advance(this.#momentOf(run))) await setImmediate();
+    const { running } = run;
+    if (running instanceof RunningPairs) running.advance(run.groups);
+    else while (running.advance(this.#momentOf(run.groups))) await setImmediate();
   }
 
   #judge(run: Run, { falseAlarm, missed }: Question): Verdict {
@@ -194,11 +315,14 @@ export class GatewayJudge {
     const replicas = byName(registry.replicas);
     // With prefix_affinity a replica gets other prompts than its peers.
     const sharesPrompts = routingPolicy() !== 'prefix_affinity';
-    const surroundings = { moment: this.#momentOf(run), replicas, epochMs: epochMs() };
-    return judgeGroups(run.running, surroundings, { falseAlarm, missed, sharesPrompts });
+    const surroundings = { moment: this.#momentOf(run.groups), replicas, epochMs: epochMs() };
+    const { running } = run;
+    if (running instanceof RunningPairs) return judgePairs(running, surroundings, { falseAlarm, missed });
+    const comparison = new GroupComparison([running.comparison.facts, ...this.#toldOf(run)]);
+    return judgeGroups({ comparison, running }, surroundings, { falseAlarm, missed, sharesPrompts });
   }
 
-  #momentOf({ groups }: Run): Moment {
+  #momentOf(groups: Groups): Moment {
     const { registry, nowMs } = this.#collaborators;
     const replicas = byName(registry.replicas);
     const shareOf = (name: string) => {

@@ -1,11 +1,12 @@
-import type { RegisteredReplica } from '#replicas/control';
+import type { RegisteredReplica } from '#replicas/registry';
+import type { GroupComparison } from '#verdict';
 import type { Groups } from '../groups/find-groups.ts';
 import type { Moment, RunningComparison } from './running-comparison.ts';
 
 /** What can be wrong with a candidate besides what its requests show beside those of its peers. */
 export const WRONG_BY_ITSELF = ['unreachable', 'failing', 'silent'] as const;
 
-/** What has been found out so far, of one gateway's requests. */
+/** What has been found out so far. */
 export interface Verdict {
   readonly verdict: 'good' | 'bad' | 'undecided';
   /** One line that follows the name of the candidate. */
@@ -34,27 +35,29 @@ export interface JudgeSettings {
 /** A replica that cannot be reached, or is failing, for so long is bad. */
 const AWAY_MS = 5_000;
 
-interface Surroundings {
-  readonly moment: Moment;
+/** What is known of the replicas when they are judged. */
+export interface JudgeSurroundings {
+  readonly moment: Pick<Moment, 'groups'>;
   /** The replicas that there are, by name. */
   readonly replicas: ReadonlyMap<string, RegisteredReplica>;
   readonly epochMs: number;
 }
 
-/** Judges the candidate of a comparison. */
+/** Judges the candidate of a comparison. `running`: whose silence this gateway sees. */
 export function judgeGroups(
-  running: RunningComparison,
-  surroundings: Surroundings,
+  { comparison, running }: { readonly comparison: GroupComparison; readonly running: RunningComparison },
+  surroundings: JudgeSurroundings & { readonly moment: Moment },
   settings: JudgeSettings,
 ): Verdict {
-  const { comparison } = running;
   const known = {
     summary: comparison.toText(),
     requests: comparison.requests,
     baselineRequests: comparison.peerRequests,
     figures: comparison.toFigures(),
   };
-  const itself = findWrongByItself(running, surroundings);
+  const inflightOf = (name: string) => surroundings.replicas.get(name)?.inflight ?? 0;
+  const silent = () => running.silentOnes(surroundings.moment, inflightOf);
+  const itself = findWrongByItself(silent, surroundings);
   if (itself !== null) return { ...known, ...itself, verdict: 'bad', requestsNeeded: null };
   const judgement = comparison.judge(settings);
   const { kind, wrong } = judgement;
@@ -77,9 +80,10 @@ function toOutlook(requestsNeeded: number | null): string {
     : `about ${requestsNeeded} more are needed`;
 }
 
-function findWrongByItself(
-  running: RunningComparison,
-  { moment, replicas, epochMs }: Surroundings,
+/** What is wrong with a candidate whatever its answers are. `silentOnes`: those that answer nothing, asked if need be. */
+export function findWrongByItself(
+  silentOnes: () => readonly string[],
+  { moment, replicas, epochMs }: JudgeSurroundings,
 ): Pick<Verdict, 'sentence' | 'reasons'> | null {
   const { groups } = moment;
   const own = [...groups.candidate].flatMap((name) => replicas.get(name) ?? []);
@@ -97,7 +101,7 @@ function findWrongByItself(
     return { reasons: ['failing'], sentence: say(groups, failing.name, text) };
   }
   const inflightOf = (name: string) => replicas.get(name)?.inflight ?? 0;
-  const [silent] = running.silentOnes(moment, inflightOf);
+  const [silent] = silentOnes();
   if (silent === undefined) return null;
   const text = `is silent: ${inflightOf(silent)} requests in flight, and none ends while those of its peers do`;
   return { reasons: ['silent'], sentence: say(groups, silent, text) };

@@ -13,9 +13,9 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means:
-      'The gateway skips it: each request tries the next replica of its model. Clients notice nothing as long as another replica serves the model.',
+      'The gateway skips it: each request tries the next replica of its model. Clients notice nothing while another replica serves the model.',
     remedy:
-      "Look at the engine's process and its log, then at the network between the gateway and the replica. `gateway check --connect` tries the address in the configuration. If it will be away for long, drain it: a drained replica is not missed.",
+      "Look at the engine's process and log, then at the network between gateway and replica. `gateway check --connect` tries its address. If it will be away for long, drain it.",
     place: 'replicas',
   },
   replica_loading: {
@@ -28,7 +28,7 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'The gateway skips it until it is ready. Large models take many minutes.',
-    remedy: "Wait. If it takes longer than it usually does, read the engine's log.",
+    remedy: "Wait. If it takes longer than usual, read the engine's log.",
     place: 'replicas',
   },
   replica_tls_failed: {
@@ -41,9 +41,9 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means:
-      'The gateway skips it. Its certificate has ended, is for another name, or comes from an authority that is not trusted.',
+      'The gateway skips it. Its certificate has expired, is for another name, or comes from an authority that is not trusted.',
     remedy:
-      'Renew the certificate, or correct `tls.ca`, `tls.server_name` or the url of the replica. The log names the code of the failure, and `gateway check --connect` tries it.',
+      "Renew the certificate, or correct `tls.ca`, `tls.server_name` or the replica's url. The log has the code of the failure, and `gateway check --connect` tries it.",
     place: 'replicas',
   },
   replica_name_unresolved: {
@@ -62,7 +62,7 @@ export const CONDITIONS = {
   replica_wrong_server: {
     severity: 'warning',
     subject: 'replica',
-    title: 'Something else than an inference server is behind the url of a replica',
+    title: 'The url of a replica is not that of an inference server',
     sentence: '{subject} is no inference server: {reason}',
     figures: { reason: 'text' },
     afterMs: 0,
@@ -81,10 +81,9 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means:
-      'The gateway tries it last. Clients get it only where every other replica of the model is worse off.',
+    means: 'The gateway tries it last: clients get it only if every other replica of the model is worse off.',
     remedy:
-      "Sum `gateway_attempts_total` of the replica by `gateway_attempt_outcome`, and read the engine's log. Drain and restart it if it does not recover by itself. docs/routing.md says when the gateway takes it back.",
+      "Sum `gateway_attempts_total` of the replica by `gateway_attempt_outcome`, and read the engine's log. If it does not recover by itself, drain and restart it. docs/routing.md says when the gateway takes it back.",
     place: 'replicas',
   },
   replica_slower: {
@@ -98,7 +97,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'The gateway tries it last.',
     remedy:
-      "Compare its hardware, its engine's version and settings with those of its peers. The span `replica_failing` says by how much it is slower. If it is slower by nature, set `gpu_model` of the replicas: only those with the same one are compared. Or raise `health.peers.tolerance`.",
+      "Compare its hardware, and its engine's version and settings, with those of its peers. The span `replica_failing` says by how much it is slower. If its hardware is slower, set `gpu_model` of the replicas: only those with the same one are compared. Or raise `health.peers.tolerance`.",
     place: 'replicas',
   },
   replica_frozen: {
@@ -111,7 +110,7 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means:
-      'The gateway tries it last. The requests it holds wait until it answers, their client leaves or a time-out ends them.',
+      'The gateway tries it last. Its requests wait until it answers, their client leaves or a time-out ends them.',
     remedy: 'Restart the engine. `timeouts.silent` says how long a stream may be silent.',
     place: 'replicas',
   },
@@ -125,7 +124,7 @@ export const CONDITIONS = {
     untilMs: 2000,
     lastsMs: null,
     means:
-      'The clients of these streams wait in the middle of an answer, and the streams hold places in the limits of their tenants.',
+      'Their clients wait in the middle of an answer, and they hold places in the limits of their tenants.',
     remedy: "Drain the replica, read the engine's log, and restart it. `timeouts.silent` ends such streams.",
     place: 'replicas',
   },
@@ -138,7 +137,8 @@ export const CONDITIONS = {
     afterMs: 10000,
     untilMs: 5000,
     lastsMs: null,
-    means: 'It is slower than its peers, or it hangs. Round robin sends it as many requests as the others.',
+    means:
+      'It is slower than its peers, or it hangs, and round robin sends it as many requests as the others.',
     remedy:
       'Look at its silent streams and its latency. `routing.policy: least_inflight` spreads requests by what is in flight.',
     place: 'replicas',
@@ -154,7 +154,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'Clients get its errors, or wait for the next replica that `retry` tries.',
     remedy:
-      "Look at the reasons on the page. A status such as `500` is the engine's own answer; `upstream_failed` means that it closed the connection, `upstream_timeout` that it was silent. Then read the engine's log: out of memory and crashed processes are the usual causes. Drain it if its peers can carry its load. With `health.peers` the gateway tries it last by itself.",
+      "On the page, open a slow request of the model: it lists the failed attempts with their reasons. A status such as `500` is the engine's own answer; `upstream_failed` means that it closed the connection, `upstream_timeout` that it was silent. Then look in the engine's log for crashes and lack of memory. Drain it if its peers can carry its load. With `health.peers` the gateway tries it last by itself.",
     place: 'replicas',
   },
   replica_refuses_requests: {
@@ -167,7 +167,7 @@ export const CONDITIONS = {
     untilMs: 5000,
     lastsMs: null,
     means:
-      '404: it does not serve the model that the configuration gives it. 401 or 403: it wants another `api_key`. 400 or 422: it is another engine or version than its peers, for example with a shorter context.',
+      '404: it does not serve the model that the configuration gives it. 401 or 403: it wants another `api_key`. 400 or 422: its engine or version differs from that of its peers, such as by a shorter context.',
     remedy: 'Compare its `url`, `models`, `api_key` and version with those of its peers.',
     place: 'replicas',
   },
@@ -222,7 +222,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'Clients get errors. Those that disconnect themselves do not count.',
     remedy:
-      'The page lists the reasons by replica and model, and so does `gateway_failures_total`. If one replica stands out, drain it. `no_replica_reachable` and `all_replicas_drained`: the model has no replica. `overloaded`: the gateway has no room. `upstream_timeout`: the replicas are too slow, or `timeouts.first_byte` is too short for the prompts.',
+      'The page and `gateway_failures_total` have the reasons by replica and model. If one replica stands out, drain it. `no_replica_reachable` and `all_replicas_drained`: the model has no replica. `overloaded`: the gateway has no room. `upstream_timeout`: the replicas are too slow, or `timeouts.first_byte` is too short for the prompts.',
     place: 'reasons',
   },
   client_errors_many: {
@@ -234,9 +234,9 @@ export const CONDITIONS = {
     afterMs: 5000,
     untilMs: 5000,
     lastsMs: null,
-    means: "The clients' requests are wrong, or they are meant for a model that is not served.",
+    means: "The clients' requests are wrong, or ask for a model that is not served.",
     remedy:
-      'Look at the failures on the page. Compare replicas of the same model, if only one of them answers so.',
+      'Look at the failures on the page. If only one replica of a model answers so, compare it with the others.',
     place: 'records',
   },
   overloaded: {
@@ -263,9 +263,9 @@ export const CONDITIONS = {
     untilMs: 5000,
     lastsMs: null,
     means:
-      'The replicas of some model are at their `max_inflight` all the time, and clients wait longer for their first token. When all places are taken, further requests get 503 `overloaded`.',
+      'The replicas of some model are always at their `max_inflight`, and clients wait longer for their first token. When the queue is full, further requests get 503 `overloaded`.',
     remedy:
-      'Look for a drained or unreachable replica of the model that should help out. If all of them serve, add replicas, or raise `max_inflight` if the engines can do more. A larger `limits.queue` only makes clients wait longer, up to `timeouts.queue`.',
+      'Look for a drained or unreachable replica of the model. If all of them serve, add replicas, or raise `max_inflight` if the engines can do more. A larger `limits.queue` only makes clients wait longer, up to `timeouts.queue`.',
     place: 'saturation',
   },
   buffers_near_limit: {
@@ -279,7 +279,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'When it is used up, requests get 503 `overloaded`.',
     remedy:
-      'Bodies are held until a replica has answered, so slow replicas and large prompts fill the memory: look at the latency of the replicas first. Raise `limits.buffered` if the process has memory to spare. Lower `limits.body` if single requests are larger than you want.',
+      'Bodies are held until a replica has answered: look first for slow replicas and large prompts. Raise `limits.buffered` if the process has memory to spare, or lower `limits.body`.',
     place: 'saturation',
   },
   connections_near_limit: {
@@ -293,7 +293,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'At the limit, new connections are closed at once.',
     remedy:
-      'Look for a client that opens a connection for each request and does not close it; `timeouts.keep_alive` closes idle ones. Otherwise raise `limits.connections` together with `ulimit -n`, which must allow twice as many, or add a gateway.',
+      'Look for a client that opens a connection for each request and does not close it; `timeouts.keep_alive` closes idle ones. Otherwise raise `limits.connections` and `ulimit -n`, which must allow twice as many, or add a gateway.',
     place: 'saturation',
   },
   connections_full: {
@@ -306,8 +306,7 @@ export const CONDITIONS = {
     untilMs: 5000,
     lastsMs: null,
     means: 'Clients cannot connect.',
-    remedy:
-      'Raise `limits.connections` together with `ulimit -n`, which must allow twice as many, or add a gateway.',
+    remedy: 'Raise `limits.connections` and `ulimit -n`, which must allow twice as many, or add a gateway.',
     place: 'saturation',
   },
   descriptors_near_limit: {
@@ -319,8 +318,7 @@ export const CONDITIONS = {
     afterMs: 2000,
     untilMs: 5000,
     lastsMs: null,
-    means:
-      'When they are used up, no connection can be opened, to replicas neither. Only Linux tells how many are open.',
+    means: 'When they are used up, no connection can be opened, not even to replicas.',
     remedy: 'Raise `ulimit -n` (`LimitNOFILE` of systemd) and restart.',
     place: 'saturation',
   },
@@ -335,7 +333,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'Requests wait in the gateway, and streams stutter.',
     remedy:
-      'Raise `gateway.workers` if the machine has free cores, and restart. Otherwise add a gateway. If only the thread `main` is busy while there are workers, look for what reads the admin API or the metrics too often.',
+      'If the machine has free cores, raise `gateway.workers` and restart; otherwise add a gateway. If only the thread `main` is busy although there are workers, something reads the admin API or the metrics too often.',
     place: 'saturation',
   },
   worker_replaced: {
@@ -349,7 +347,7 @@ export const CONDITIONS = {
     lastsMs: 900000,
     means: 'Its requests were cut, and their unfinished records are counted as lost.',
     remedy:
-      'Read the lines `worker ended` and `worker hangs` of the log. If it repeats, report the error, and lower the load of the gateway until it is fixed.',
+      'Read the lines `worker ended` and `worker hangs` of the log. If it repeats, report the error, and lower the load until it is fixed.',
     place: 'saturation',
   },
   client_limit_reached: {
@@ -358,14 +356,21 @@ export const CONDITIONS = {
     title: 'A client has reached a limit',
     sentence:
       '{subject} is at its limit {limit} of {allowed}: {refused} requests refused in the last minute{held}',
-    figures: { limit: 'text', allowed: 'count', used: 'count', refused: 'count', held: 'text' },
+    figures: {
+      limit: 'text',
+      allowed: 'count',
+      used: 'count',
+      refused: 'count',
+      silent: 'count',
+      held: 'text',
+    },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
     means:
-      'The client sends more than its limits allow, or its running requests take longer than usual. Silent streams hold places.',
+      'The client sends more than its limits allow, or its requests take longer than usual. Silent streams hold places of `max_inflight`, as the sentence says.',
     remedy:
-      "If it is held by silent streams, drain the replica that has them. Otherwise raise the client's limit or ask it to send less.",
+      "If silent streams hold the places, drain their replica. Otherwise raise the client's limit or ask it to send less.",
     place: 'records',
   },
   tenant_limit_reached: {
@@ -374,67 +379,74 @@ export const CONDITIONS = {
     title: 'A tenant has reached a limit',
     sentence:
       '{subject} is at its limit {limit} of {allowed}: {refused} requests refused in the last minute{held}',
-    figures: { limit: 'text', allowed: 'count', used: 'count', refused: 'count', held: 'text' },
+    figures: {
+      limit: 'text',
+      allowed: 'count',
+      used: 'count',
+      refused: 'count',
+      silent: 'count',
+      held: 'text',
+    },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
     means:
-      'The tenant sends more than its limits allow, or its running requests take longer than usual. Silent streams hold places.',
+      'The tenant sends more than its limits allow, or its requests take longer than usual. Silent streams hold places of `max_inflight`, as the sentence says.',
     remedy:
-      "If it is held by silent streams, drain the replica that has them. Otherwise raise the tenant's limit or ask it to send less.",
+      "If silent streams hold the places, drain their replica. Otherwise raise the tenant's limit or ask it to send less.",
     place: 'records',
   },
   certificate_ends_in_30_days: {
     severity: 'notice',
     subject: 'certificate',
-    title: 'A certificate ends within 30 days',
-    sentence: 'the certificate {subject} ends in {left}',
+    title: 'A certificate expires within 30 days',
+    sentence: 'the certificate {subject} expires in {left}',
     figures: { left: 'seconds', ends: 'text' },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'What renews it may have stopped.',
-    remedy: 'Renew it, or look at what renews it. The gateway reads its files every ten seconds.',
-    place: 'saturation',
+    means: 'Its renewal may have stopped.',
+    remedy: 'Look at what renews it, or renew it. The gateway reads its files every ten seconds.',
+    place: 'none',
   },
   certificate_ends_in_7_days: {
     severity: 'warning',
     subject: 'certificate',
-    title: 'A certificate ends within 7 days',
-    sentence: 'the certificate {subject} ends in {left}',
+    title: 'A certificate expires within 7 days',
+    sentence: 'the certificate {subject} expires in {left}',
     figures: { left: 'seconds', ends: 'text' },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'What renews it has stopped.',
+    means: 'Its renewal has stopped.',
     remedy: 'Renew it. The gateway reads its files every ten seconds.',
-    place: 'saturation',
+    place: 'none',
   },
   certificate_ends_in_1_day: {
     severity: 'critical',
     subject: 'certificate',
-    title: 'A certificate ends within a day',
-    sentence: 'the certificate {subject} ends in {left}',
+    title: 'A certificate expires within a day',
+    sentence: 'the certificate {subject} expires in {left}',
     figures: { left: 'seconds', ends: 'text' },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'What renews it has stopped. When it has ended, connections fail.',
+    means: 'Its renewal has stopped. After that, connections fail.',
     remedy: 'Renew it now. The gateway reads its files every ten seconds.',
-    place: 'saturation',
+    place: 'none',
   },
   certificate_ended: {
     severity: 'critical',
     subject: 'certificate',
-    title: 'A certificate has ended',
-    sentence: 'the certificate {subject} ended {ago} ago',
+    title: 'A certificate has expired',
+    sentence: 'the certificate {subject} expired {ago} ago',
     figures: { ago: 'seconds', ends: 'text' },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
     means: 'Clients, or the replicas, refuse connections that use it.',
     remedy: 'Renew it now. The gateway reads its files every ten seconds.',
-    place: 'saturation',
+    place: 'none',
   },
   certificate_unusable: {
     severity: 'warning',
@@ -445,9 +457,9 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'The gateway goes on with the certificates that it has read before, until they end.',
+    means: 'The gateway goes on with the certificates that it read before, until they expire.',
     remedy: 'Correct the file that the sentence names.',
-    place: 'saturation',
+    place: 'none',
   },
   clients_file_unusable: {
     severity: 'warning',
@@ -459,8 +471,8 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'New keys are not accepted, and revoked ones still are.',
-    remedy: 'Correct the file. `gateway check` names the line.',
-    place: 'saturation',
+    remedy: 'Correct the file, which is read every ten seconds. `gateway check` names the line.',
+    place: 'none',
   },
   state_not_stored: {
     severity: 'critical',
@@ -473,13 +485,13 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'What changes now, such as a drain, is lost when the gateway restarts.',
     remedy: 'Make room on the disk, or correct the rights of `state_dir`.',
-    place: 'export',
+    place: 'none',
   },
   records_not_written: {
     severity: 'critical',
     subject: 'file',
     title: 'Record files cannot be written',
-    sentence: '{subject} cannot be written: {reason}',
+    sentence: 'records cannot be written to {subject}: {reason}',
     figures: { reason: 'text', queued: 'count', failed_calls: 'count' },
     afterMs: 0,
     untilMs: 0,
@@ -497,9 +509,9 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'The log has gaps. Requests and records are not touched.',
+    means: 'The log has gaps. Requests and records are not affected.',
     remedy: 'Look at what reads the standard output, and at its disk.',
-    place: 'saturation',
+    place: 'none',
   },
   queue_filling: {
     severity: 'warning',
@@ -510,9 +522,9 @@ export const CONDITIONS = {
     afterMs: 3000,
     untilMs: 3000,
     lastsMs: null,
-    means: 'When the queue is full, new records are dropped and counted. Requests are not touched.',
+    means: 'When the queue is full, new records are dropped and counted. Requests are not affected.',
     remedy:
-      'If export calls fail, look at the collector. If they succeed, it is too slow for the traffic: give it more CPU, or raise `export.batch_size`. `export.queue_size` and `export.queue_bytes` give it more time: a record usually takes 1.5 KB.',
+      'If export calls fail, look at the collector. If they succeed, it is too slow: give it more CPU, or raise `export.batch_size`. Larger `export.queue_size` and `export.queue_bytes` give it more time: a record usually takes 1.5 KB.',
     place: 'export',
   },
   records_dropped: {
@@ -524,9 +536,9 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 10000,
     lastsMs: null,
-    means: 'These records are lost, and counted in `dropped`. Requests are not touched.',
+    means: 'These records are lost, and counted in `dropped`. Requests are not affected.',
     remedy:
-      'Bring the collector back, or give it more CPU if it is too slow. Raise `export.queue_size` and `export.queue_bytes` if it is away more often: a record usually takes 1.5 KB.',
+      'Bring the collector back, or give it more CPU. If it is away often, raise `export.queue_size` and `export.queue_bytes`: a record usually takes 1.5 KB.',
     place: 'export',
   },
   records_rejected: {
@@ -544,9 +556,9 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 10000,
     lastsMs: null,
-    means: 'These records are lost, and counted in `rejected`. Requests are not touched.',
+    means: 'These records are lost, and counted in `rejected`. Requests are not affected.',
     remedy:
-      "Read `advice` and `collector_message` beside the reason, and the collector's log: a wrong path, token or limit of the size of a request are the usual reasons.",
+      "Read the collector's log, and what is beside the reason: `collector_message`, and `advice` where it is known what to change. Usual reasons are a wrong path or token, or a limit on the size of a request.",
     place: 'export',
   },
   collector_away: {
@@ -559,9 +571,9 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means:
-      'Records wait in the queue, and at a shutdown in `state_dir/spool`; they are sent when it is back. Requests are not touched.',
+      'Records wait in the queue, and after a shutdown in `state_dir/spool`; they are sent when it is back. Requests are not affected.',
     remedy:
-      'Read `advice` beside the reason. Look at the collector and the network. `gateway check --connect` tries its address.',
+      'Look at the collector and the network. `gateway check --connect` tries its address. `advice` says what to change, where that is known.',
     place: 'export',
   },
   collector_slow: {
@@ -588,20 +600,63 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'Records of an earlier run are lost, or stay in their file. The rest of the spool is sent.',
+    means: 'Records of an earlier run are lost, or stay in their file. The rest is sent.',
     remedy: 'Look at the disk. The log names the file.',
     place: 'export',
+  },
+  history_not_written: {
+    severity: 'warning',
+    subject: 'file',
+    title: 'The history cannot be written',
+    sentence: 'the history {subject} cannot be written: {reason}',
+    figures: { reason: 'text', waiting: 'bytes' },
+    afterMs: 0,
+    untilMs: 0,
+    lastsMs: null,
+    means:
+      'Requests and the export are not affected. Up to 32 MiB of records wait for the history; further ones are left out, and its answers say so.',
+    remedy:
+      'Make room on the disk, or correct the rights of `state_dir`. If another process uses the file, give each gateway a `state_dir` of its own.',
+    place: 'none',
+  },
+  history_incomplete: {
+    severity: 'warning',
+    subject: 'file',
+    title: 'Records are not in the history',
+    sentence: '{left_out} records are not in the history {subject}',
+    figures: { left_out: 'count' },
+    afterMs: 0,
+    untilMs: 0,
+    lastsMs: null,
+    means: 'Sums and lists of that time are incomplete, and say so in `gaps`. The export has these records.',
+    remedy: 'Look at the disk of `state_dir`. If its thread has ended, report it with the line of the log.',
+    place: 'none',
+  },
+  history_set_aside: {
+    severity: 'warning',
+    subject: 'file',
+    title: 'The history was set aside',
+    sentence:
+      'the history {subject} could not be used ({reason}), and a new one has begun; the old one is {aside}',
+    figures: { reason: 'text', aside: 'text' },
+    afterMs: 0,
+    untilMs: 0,
+    lastsMs: null,
+    means: 'Answers of the history know nothing from before, and say since when they do.',
+    remedy:
+      'If the file was damaged, look at the disk; if it was gone, for what deletes or replaces it. Keep the file that was set aside if you need it: the next one replaces it. A gateway of its version can read it.',
+    place: 'none',
   },
   kubernetes_failing: {
     severity: 'warning',
     subject: 'source',
-    title: 'Kubernetes does not tell of replicas',
+    title: 'Replicas cannot be read from Kubernetes',
     sentence: 'Kubernetes fails for {subject}: {reason}',
     figures: { reason: 'text' },
     afterMs: 2000,
     untilMs: 0,
     lastsMs: null,
-    means: 'The replicas stay as they were. New pods get no requests, and those that are gone are skipped.',
+    means: 'The replicas stay as they were: new pods get no requests, and those that are gone are skipped.',
     remedy:
       'Look at the API server and at the rights of the service account. docs/kubernetes.md lists the codes. `gateway check --connect` tries it from here.',
     place: 'replicas',
@@ -609,13 +664,13 @@ export const CONDITIONS = {
   dns_failing: {
     severity: 'warning',
     subject: 'source',
-    title: 'DNS does not tell of replicas',
+    title: 'Replicas cannot be read from DNS',
     sentence: 'DNS fails for {subject}: {reason}',
     figures: { reason: 'text' },
     afterMs: 2000,
     untilMs: 0,
     lastsMs: null,
-    means: 'The replicas stay as they were. New ones get no requests, and those that are gone are skipped.',
+    means: 'The replicas stay as they were: new ones get no requests, and those that are gone are skipped.',
     remedy:
       "Look at DNS. The codes are the system's, such as `ENOTFOUND`. `gateway check --connect` tries it from here.",
     place: 'replicas',
@@ -623,15 +678,16 @@ export const CONDITIONS = {
   readiness_gate_failing: {
     severity: 'warning',
     subject: 'source',
-    title: 'Pods are not told that they are ready',
+    title: 'Pods cannot be marked as ready',
     sentence: 'the readiness gate of {subject} fails: {reason}',
     figures: { reason: 'text' },
     afterMs: 2000,
     untilMs: 0,
     lastsMs: null,
-    means: 'New pods do not get ready, and rolling updates stand still. Pods that are ready serve as before.',
+    means:
+      'New pods do not become ready, and rolling updates stand still. Pods that are ready serve as before.',
     remedy:
-      '`refused` is a missing right: the line `pods not confirmed` of the log names the rule. To go on at once, remove `readinessGates` from the template of the pods. docs/kubernetes.md has more.',
+      '`refused` means that a right is missing: the line `pods not confirmed` of the log names the rule. To go on at once, remove `readinessGates` from the template of the pods. docs/kubernetes.md has more.',
     place: 'replicas',
   },
   jwks_failing: {
@@ -644,9 +700,9 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means:
-      'Tokens are verified with the keys that were read before, and those with new keys are refused. Without any, all tokens get 503.',
+      'Tokens are verified with the keys that were read before; tokens with new keys are refused. If there are none, all tokens get 503.',
     remedy: 'Look at the address in `jwt.jwks`, and at what serves it.',
-    place: 'saturation',
+    place: 'none',
   },
   redis_away: {
     severity: 'warning',
@@ -658,9 +714,9 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means:
-      'A drain takes effect here at once, and in the other gateways when Redis is back. `safe_to_stop` is null meanwhile.',
+      'A drain takes effect here at once, and on the other gateways when Redis is back. `safe_to_stop` is null meanwhile.',
     remedy:
-      'Look at Redis and the network. Do not stop a replica before it is back, or look at every gateway.',
+      'Look at Redis and the network. Until it is back, stop no replica without looking at every gateway.',
     place: 'fleet',
   },
   gateway_versions_differ: {
@@ -672,7 +728,7 @@ export const CONDITIONS = {
     afterMs: 10000,
     untilMs: 0,
     lastsMs: null,
-    means: 'That is right in the middle of an update, and wrong for long.',
+    means: 'That is right during an update, and wrong for long.',
     remedy: 'Finish the update.',
     place: 'fleet',
   },
@@ -685,8 +741,8 @@ export const CONDITIONS = {
     afterMs: 10000,
     untilMs: 0,
     lastsMs: null,
-    means: 'Requests may still reach the replica through that gateway. `safe_to_stop` is not true.',
-    remedy: 'Look at that gateway. If it is gone for good, `gateway forget NAME`.',
+    means: 'That gateway may still send requests to the replica. `safe_to_stop` is not true.',
+    remedy: 'Look at that gateway. If it is gone for good: `gateway forget NAME`.',
     place: 'fleet',
   },
   config_not_loaded: {
@@ -698,22 +754,22 @@ export const CONDITIONS = {
     afterMs: 7000,
     untilMs: 0,
     lastsMs: null,
-    means: 'The next start or reload will behave otherwise than now.',
+    means: 'The next start or reload will change what the gateway does.',
     remedy: '`gateway check` shows what is new; `gateway reload` loads it.',
-    place: 'saturation',
+    place: 'none',
   },
   reload_refused: {
     severity: 'warning',
     subject: 'file',
     title: 'A reload was refused',
     sentence: '{subject} was refused: {reason}',
-    figures: { reason: 'text' },
+    figures: { reason: 'text', problems: 'count' },
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
     means: 'The former configuration stays in effect. The next start would fail.',
-    remedy: '`gateway check` names every line that is wrong.',
-    place: 'saturation',
+    remedy: 'The sentence has the first problems. `gateway check` names every line that is wrong.',
+    place: 'none',
   },
   restart_needed: {
     severity: 'notice',
@@ -724,9 +780,10 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'These keys still have their former values.',
-    remedy: 'Restart the gateway. It loses no request.',
-    place: 'saturation',
+    means: 'These keys keep their former values.',
+    remedy:
+      'Restart the gateway; it finishes its requests first. Or take the changes back, and reload. The answer of the reload, and the line `configuration reloaded` of the log, list the keys.',
+    place: 'none',
   },
   drain_old: {
     severity: 'notice',
@@ -739,7 +796,7 @@ export const CONDITIONS = {
     lastsMs: null,
     means: 'Somebody may have forgotten it. Its peers carry its load.',
     remedy:
-      '`gateway undrain NAME` if the work on it is done. Otherwise silence the alert for this replica: what is drained stays drained, across restarts of the gateway, too.',
+      'If the work on it is done: `gateway undrain NAME`. Otherwise silence the alert for this replica, which stays drained, also across restarts of the gateway.',
     place: 'replicas',
   },
   rollout_stopped: {
@@ -752,7 +809,7 @@ export const CONDITIONS = {
     untilMs: 0,
     lastsMs: null,
     means: 'Some replicas have the new version and others do not.',
-    remedy: 'Read its output. `gateway rollout --resume` goes on.',
+    remedy: '`gateway rollouts` says where and why, and the next step. `gateway rollout --resume` goes on.',
     place: 'replicas',
   },
   ramp_running: {
@@ -777,10 +834,10 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: 900000,
-    means: 'Times in records before and after it cannot be compared. Durations are right.',
+    means: 'Times in records from before and after cannot be compared. Durations are right.',
     remedy:
-      'Look at the time synchronization of the machine, and whether it was suspended or moved to another host.',
-    place: 'saturation',
+      "Look at the machine's time synchronization, and whether it was suspended or moved to another host.",
+    place: 'none',
   },
   admin_tokens_refused: {
     severity: 'notice',
@@ -791,9 +848,9 @@ export const CONDITIONS = {
     afterMs: 0,
     untilMs: 0,
     lastsMs: null,
-    means: 'A tool has an old token, or somebody tries tokens.',
-    remedy: 'The log names the addresses. Replace the token of the tool.',
-    place: 'saturation',
+    means: 'A tool has an old token, or somebody tries to guess one.',
+    remedy: 'The log names the addresses. Give the tool its new token.',
+    place: 'none',
   },
 } as const satisfies Readonly<Record<string, ConditionDefinition>>;
 

@@ -3,56 +3,58 @@ import { facts, RELOADED, section } from './keys.ts';
 
 /** `timeouts`: how long the gateway waits for others. */
 export const timeouts = section({
-  connect: duration()
-    .prefault('2s')
-    .describe('Time to connect to a replica; then the next replica is tried.'),
+  connect: duration().prefault('2s').describe('Connecting to a replica; then the next one is tried.'),
   first_byte: duration()
     .prefault('15m')
-    .describe('Time from the written request to the response headers of a replica. Long prompts need it.'),
+    .describe('From the end of the request to the head of the response; then 504. Long prompts need it.'),
   idle: duration()
     .prefault('5m')
-    .describe('Time without progress in a response: the replica sends nothing, or the client reads nothing.'),
+    .describe(
+      'No progress in a response: the replica sends nothing, or the client reads nothing. The response then breaks off, a stream with an error event.',
+    ),
   silent: duration()
     .optional()
     .describe(
-      'Time without a byte in a stream after its first byte, before it ends with an error event (`upstream_timeout`). Less than `idle` gives clients and their limits back sooner what hangs. Default: `idle`.',
+      'No byte in a stream after its first one; it then ends with `upstream_timeout`. Default: `idle`.',
     ),
   queue: duration({ minMs: 0 })
     .prefault('30s')
-    .describe('Time that a request waits for a replica below its `max_inflight`, over all attempts.'),
+    .describe('Waiting for a replica below its `max_inflight`, over all attempts; then 503 `overloaded`.'),
   client_headers: duration()
     .prefault('15s')
-    .describe('Time to receive all request headers of a client, from their first byte.'),
-  client_body: duration().prefault('60s').describe('Time to receive all of a request body from a client.'),
+    .describe('Receiving the request headers, from their first byte; then 408.'),
+  client_body: duration().prefault('60s').describe('Receiving the request body; then 408.'),
   keep_alive: duration()
     .prefault('75s')
-    .describe(
-      'An idle connection of a client is closed after this time. Keep it above that of a load balancer in front.',
-    ),
+    .describe('An idle connection of a client. Keep it longer than that of a load balancer in front.'),
   upstream_keep_alive: duration()
     .prefault('4s')
-    .describe('An idle connection to a replica is closed after this time. Engines close it after 5s.'),
+    .describe('An idle connection to a replica. Engines close it after 5s.'),
 });
 
 /** `limits`: how much it holds. */
 export const limits = section({
-  body: size().prefault('32MiB').describe('The maximum size of a request body.').register(facts, RELOADED),
-  buffered: size().prefault('512MiB').describe('The maximum size of all request bodies in memory together.'),
+  body: size().prefault('32MiB').describe('A request body. A larger one gets 413.').register(facts, RELOADED),
+  buffered: size()
+    .prefault('512MiB')
+    .describe(
+      'All request bodies in memory; those above 256 KiB share seven eighths of it. Beyond it: 503 `overloaded`.',
+    ),
   before_model: size({ minBytes: 1024 })
     .prefault('8MiB')
-    .describe(
-      'How much of a form, such as an audio file, is held while its model is not known. It is known once the part `model` has come, or, without `aliases`, if only one model is served.',
-    )
+    .describe('What is held of a form until its model is known. Beyond it: 400 `late_model`.')
     .register(facts, RELOADED),
-  headers: size({ minBytes: 1024 }).prefault('32KiB').describe('The maximum size of a request head.'),
+  headers: size({ minBytes: 1024 })
+    .prefault('32KiB')
+    .describe('The request line and headers, also of admin calls. Beyond it: 431.'),
   event: size({ minBytes: 1024 })
     .prefault('1MiB')
-    .describe('The maximum size of a stream event that is parsed. A larger one is relayed without parsing.')
+    .describe('A stream event. A larger one is relayed unread.')
     .register(facts, RELOADED),
   queue: wholeNumber(0, 1_000_000)
     .prefault(1_000)
     .describe(
-      'The maximum number of requests that wait because all replicas of their model are at `max_inflight`.',
+      'Requests that wait because all replicas of their model are at `max_inflight`. Beyond it: 503 `overloaded`.',
     )
     .register(facts, RELOADED),
   background: duration()
@@ -63,9 +65,7 @@ export const limits = section({
     .register(facts, RELOADED),
   connections: wholeNumber(1, 10_000_000)
     .prefault(10_000)
-    .describe(
-      'The maximum number of client connections. Each takes up to two file descriptors: where the process may open too few files, fewer connections are accepted.',
-    ),
+    .describe('Client connections; new ones are then closed. Each takes up to two file descriptors.'),
 });
 
 /** `shutdown`: how long a stop may take. */

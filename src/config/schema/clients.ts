@@ -10,13 +10,13 @@ const digest = () => text(digestTitle, /^[0-9a-fA-F]{64}$/).toLowerCase();
 export const clientLimits = {
   max_inflight: wholeNumber(1, 1_000_000)
     .optional()
-    .describe('How many of its requests may run at the same time. Default: no limit.'),
+    .describe('How many requests may run at the same time. Default: no limit.'),
   requests_per_minute: wholeNumber(1, 10_000_000)
     .optional()
-    .describe('How many requests it may send per minute. Default: no limit.'),
+    .describe('Requests per minute. Default: no limit.'),
   tokens_per_minute: wholeNumber(1, 1_000_000_000)
     .optional()
-    .describe('How many tokens its requests may use per minute, prompt and completion. Default: no limit.'),
+    .describe('Tokens per minute, prompt and completion. Default: no limit.'),
 };
 
 /** One entry of `clients`, or of the file that `clients_file` names. */
@@ -24,18 +24,18 @@ export const apiClient = section({
   name: text(
     'a unique name of letters, digits and . _ ~ -, at most 128',
     /^[A-Za-z0-9._~-]{1,128}$/,
-  ).describe('The name of the client in records, as `gateway.client`.'),
+  ).describe('Its name in records, as `gateway.client`.'),
   key_sha256: oneOrMore(digest, digestTitle, `${digestTitle}, or a list of them`)
     .register(facts, { holds: 'digest' })
-    .describe('The key that the client presents. A list allows an old and a new key during a rotation.'),
+    .describe('Its key. A list allows an old and a new key during a rotation.'),
   tenant: oneLine().optional().describe('The tenant of its requests. Default: `name`.'),
   feature: oneLine()
     .optional()
     .describe("The feature of its requests. Default: the client's own header (`headers.feature`)."),
   models: listOf(oneLine(), 'a list of model names', { min: 1 })
     .optional()
-    .describe('The models that the client may use; others do not exist for it. Default: all.'),
-  expires: time().optional().describe('When the keys of this client become invalid. Default: never.'),
+    .describe('The models it may use; others do not exist for it. Default: all.'),
+  expires: time().optional().describe('When its keys expire. Default: never.'),
   ...clientLimits,
 });
 

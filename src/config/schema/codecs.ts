@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { DURATION_PATTERN, parseDuration, parseSize, printDuration, printSize } from '#config/values';
+import {
+  DURATION_PATTERN,
+  parseDuration,
+  parsePeriod,
+  parseSize,
+  printDuration,
+  printPeriod,
+  printSize,
+} from '#config/values';
 import { facts, type In } from './keys.ts';
 
 /*
@@ -45,14 +53,15 @@ function refuse(context: z.core.ParsePayload, input: unknown, title: string): ne
 const MAX_DURATION_MS = 24 * 3_600_000; // timers allow 2^31 − 1 ms; no setting needs more than a day
 const MAX_SIZE_BYTES = 1024 ** 4;
 
-/** `[min, max]` is the range of a plain number. */
+/** `[min, max]` is the range of a plain number, which is whole unless `number` says otherwise. */
 function textOrNumberOf<T>(
   { title, pattern, parse, print }: TextFormat<T, string | number>,
   [min, max]: readonly [min: number, max: number],
+  number: z.ZodNumber = z.int(),
 ) {
   const text = z.string().meta({ pattern: orVariable(pattern) });
-  const number = z.int().min(min, { error: title }).max(max, { error: title });
-  const given = z.union([number, text], { error: title }).meta({ title });
+  const inRange = number.min(min, { error: title }).max(max, { error: title });
+  const given = z.union([inRange, text], { error: title }).meta({ title });
   return z.codec(given, z.custom<T>(), {
     decode: (value, context) => parse(String(value)) ?? refuse(context, value, title),
     encode: print,
@@ -96,6 +105,16 @@ export function durationOrAuto({ minMs = 1 } = {}) {
     .register(facts, { unit: 'Ms' });
 }
 
+/** `35d`, or a duration; decodes to milliseconds. For what no timer waits for. */
+export function period({ minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }) {
+  return textOf<In<'Ms'>>({
+    title: `a time from ${printPeriod(minMs)} to ${printPeriod(maxMs)}, such as 12h or 35d`,
+    pattern: `\\d+d|${DURATION_PATTERN}`,
+    parse: (text) => within(parsePeriod(text), minMs, maxMs),
+    print: printPeriod,
+  }).register(facts, { unit: 'Ms' });
+}
+
 /** `32MiB`, `10MB` or plain bytes; decodes to bytes. */
 export function size({ minBytes = 1 } = {}) {
   return textOrNumberOf<In<'Bytes'>>(
@@ -119,6 +138,20 @@ export function wholeNumber(min: number, max: number) {
       print: (value) => value,
     },
     [min, max],
+  );
+}
+
+/** A number from 0 on, such as 2.49, or one as text, which an expanded variable yields. */
+export function amount(max: number) {
+  return textOrNumberOf(
+    {
+      title: `a number from 0 to ${max}, such as 2.49`,
+      pattern: '\\d+(?:\\.\\d+)?',
+      parse: (text) => within(/^\d{1,15}(?:\.\d{1,15})?$/.test(text) ? Number(text) : null, 0, max),
+      print: (value) => value,
+    },
+    [0, max],
+    z.number(),
   );
 }
 

@@ -11,7 +11,7 @@ const hostTitle = 'a host name without a port, such as gateway.example.com or *.
 export const gateway = section({
   name: plainName()
     .optional()
-    .describe('The name of this gateway among those that share state. Default: the name of the machine.'),
+    .describe('Its name among gateways that share state. Default: the name of the machine.'),
   listen: listenAddress().prefault('0.0.0.0:8080').describe('Where clients connect.'),
   admin_listen: listenAddress().prefault('127.0.0.1:9090').describe('Where the admin API listens.'),
   admin_hosts: listOf(
@@ -20,25 +20,23 @@ export const gateway = section({
   )
     .optional()
     .describe(
-      'The host names under which the admin API and the dashboard are reached. Any other name in `Host` gets 421. IP addresses and localhost are always allowed. Default: none if `admin_listen` is a loopback address, else any.',
+      'The host names that the admin API answers to, besides IP addresses and localhost; any other gets 421. Default: none if `admin_listen` is a loopback address, else any.',
     )
     .register(facts, RELOADED),
   trusted_proxies: listOf(network(), 'a list of IP addresses and networks, such as 10.0.0.7 and 10.0.0.0/8')
     .optional()
-    .describe(
-      'The addresses of proxies in front of the gateway that are trusted to set headers. With `clients`, `headers.tenant` is believed and relayed from these alone: see api-keys.md.',
-    )
+    .describe('Proxies in front of the gateway that may name the tenant: see api-keys.md.')
     .register(facts, RELOADED),
   workers: wholeNumberOrAuto(1, 256)
     .prefault(1)
-    .describe('The number of threads that serve clients. `auto`: one per core.'),
+    .describe('How many threads serve clients. `auto`: one per core.'),
   tls: section({
     ...listenerTls,
     record_subject: flag()
       .prefault(false)
-      .describe("Whether the subject of the client's certificate is recorded, as `gateway.client_subject`."),
+      .describe("Record the subject of the client's certificate as `gateway.client_subject`."),
   })
     .optional()
-    .describe('Clients connect over TLS. Without this section they connect without encryption.'),
-  admin_tls: section(listenerTls).optional().describe('The same for the admin API and the dashboard.'),
+    .describe('TLS for clients. Without this section, connections are not encrypted.'),
+  admin_tls: section(listenerTls).optional().describe('TLS for the admin API and the dashboard.'),
 });

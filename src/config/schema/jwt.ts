@@ -19,37 +19,33 @@ const jwksTitle =
 
 /** Tokens of an issuer as API keys: `jwt`. */
 export const jwt = section({
-  issuer: oneLine().describe('What `iss` of each token must be, character by character.'),
+  issuer: oneLine().describe('What `iss` must be, character by character.'),
   audience: oneOrMore(() => oneLine(audienceTitle), audienceTitle).describe(
-    'What `aud` of each token must be or contain; of a list, one of them.',
+    'What `aud` must be or contain; one of a list.',
   ),
   jwks: z
     .string({ error: jwksTitle })
     .refine(isSource, { error: jwksTitle })
     .meta({ title: jwksTitle })
     .register(facts, { holds: 'path' })
-    .describe(
-      'The public keys of the issuer, as a JSON Web Key Set. A URL is read again every 5 minutes, and when a token names an unknown key; a file every 10 seconds.',
-    ),
+    .describe('The public keys of the issuer (JSON Web Key Set), read again automatically.'),
   algorithms: listOf(oneOf(algorithms), `a list of ${algorithms.join(', ')}`, { min: 1 })
     .prefault([...algorithms])
-    .describe(
-      'The signatures that are accepted. Tokens that are unsigned, or signed with a shared secret, never are.',
-    ),
+    .describe('The signatures accepted. Tokens that are unsigned or signed with a shared secret never are.'),
   tenant_claim: claim().describe(
-    'The claim that is the tenant. A token without it is refused. A dot leads into a claim: `realm_access.tenant`.',
+    'The claim with the tenant. A token without it is refused. A dot leads into a claim: `realm_access.tenant`.',
   ),
   feature_claim: claim()
     .optional()
-    .describe("The claim that is the feature. Default: the client's own header (`headers.feature`)."),
+    .describe("The claim with the feature. Default: the client's own header (`headers.feature`)."),
   models_claim: claim()
     .optional()
     .describe(
-      'The claim with the models that the token allows: a list, or a text with spaces between the names; `*` allows all, and a token without it none. Default: all models.',
+      'The claim with the models allowed; `*` allows all, a token without the claim none. Default: all.',
     ),
   client_claim: claim()
     .optional()
-    .describe('The claim that is recorded as `gateway.client`, such as `azp` or `sub`. Default: nothing is.'),
+    .describe('The claim recorded as `gateway.client`, such as `azp` or `sub`. Default: none.'),
   ...clientLimits,
 });
 

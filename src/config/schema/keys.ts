@@ -30,9 +30,14 @@ export const RELOADED: KeyFacts = { isReloaded: true };
 
 type Schema = z.core.$ZodType;
 
+/** The section in each schema that `orOff` has made. */
+const switches = new WeakMap<Schema, Schema>();
+
 /** What a schema makes optional, gives a default or decodes, from the outside to the inside. */
 function layersOf(schema: Schema): readonly Schema[] {
   if (schema instanceof z.ZodPipe) return [schema, ...layersOf(schema.in)];
+  const ofSwitch = switches.get(schema);
+  if (ofSwitch !== undefined) return [schema, ...layersOf(ofSwitch)];
   const isWrapped = [z.ZodOptional, z.ZodNullable, z.ZodPrefault].some((kind) => schema instanceof kind);
   return isWrapped ? [schema, ...layersOf((schema as z.ZodOptional).unwrap())] : [schema];
 }
@@ -112,6 +117,16 @@ export function section<S extends Shape>(shape: S) {
       return Object.fromEntries(given.map(({ key, name }) => [key, settings[name]])) as never;
     },
   });
+}
+
+/** A section, or `off` instead of it; that decodes to null. */
+export function orOff<S extends z.ZodType>(given: S) {
+  // YAML 1.1 has `off` as false.
+  const word = z.union([z.literal('off'), z.literal(false)]);
+  const off = z.codec(word, z.null(), { decode: () => null, encode: () => 'off' as const });
+  const either = z.union([off, given], { error: 'off, or keys with values' });
+  switches.set(either, given);
+  return either;
 }
 
 /** Settings with each of their values changed; those that are not set stay null. */

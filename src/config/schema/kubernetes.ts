@@ -17,17 +17,17 @@ const ANSWERS = 'spangate.dev/answers';
 
 /** A Service of Kubernetes whose pods are replicas. */
 export const kubernetesSource = section({
-  service: dnsLabel('the name of a Service').describe('The name of the Service.'),
+  service: dnsLabel('the name of a Service').describe('The Service.'),
   namespace: dnsLabel('the name of a namespace')
     .optional()
-    .describe('The namespace of the Service. Default: the one in the file `namespace` beside `token_file`.'),
+    .describe('Its namespace. Default: the one in the file `namespace` beside `token_file`.'),
   port: wholeNumber(1, 65_535)
     .optional()
     .describe('The port of the pods. Default: the only port of the Service.'),
   port_name: dnsLabel('the name of a port')
     .optional()
-    .describe('Instead of `port`: the name that the port has in the Service.'),
-  scheme: oneOf(['http', 'https']).prefault('http').describe('How the pods are reached.'),
+    .describe('Instead of `port`: its name in the Service.'),
+  scheme: oneOf(['http', 'https']).prefault('http').describe('How to reach the pods.'),
   readiness_gate: flagOrText({
     title: 'true, false, or the type of a condition such as spangate.dev/answers',
     pattern: CONDITION_TYPE.source,
@@ -36,20 +36,16 @@ export const kubernetesSource = section({
   })
     .prefault(false)
     .describe(
-      `Whether the gateway makes the condition \`${ANSWERS}\`, or the one that is named, of each pod true once the pod has answered it with its models, for \`readinessGates\` of the pod. Needs the right to patch pods/status: see kubernetes.md.`,
+      `Set each pod's condition \`${ANSWERS}\`, or the one named, to true once the pod has answered with its models, for \`readinessGates\`. Needs the right to patch pods/status: see kubernetes.md.`,
     ),
   address_type: oneOf(['auto', 'IPv4', 'IPv6'])
     .prefault('auto')
-    .describe('Which address of a pod is used. `auto`: IPv4 if it has one.'),
+    .describe('Which address of a pod to use. `auto`: IPv4 if it has one.'),
   api_server: baseUrl('put the token into token_file')
     .prefault('https://kubernetes.default.svc')
-    .describe(
-      'The URL of the API server. The token is sent over https:// only; http:// is for `kubectl proxy`.',
-    ),
+    .describe('The API server. The token is sent over https:// only.'),
   token_file: path()
     .prefault(`${ACCOUNT}/token`)
-    .describe('The file with the token of the service account. It is read again for each call.'),
-  ca_file: path()
-    .prefault(`${ACCOUNT}/ca.crt`)
-    .describe('The file with the certificates of the authority that the API server is checked with.'),
+    .describe('The token of the service account, read again for each call.'),
+  ca_file: path().prefault(`${ACCOUNT}/ca.crt`).describe('The authorities of the API server.'),
 });

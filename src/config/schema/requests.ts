@@ -11,11 +11,16 @@ const headerName = () => text('the name of a request header', HEADER_NAME);
 
 /** `headers`: the request headers that are recorded. */
 export const headers = section({
-  tenant: headerName().prefault('X-Tenant').describe('The request header that names the tenant.'),
-  feature: headerName().prefault('X-Feature').describe('The request header that names the feature.'),
-  conversation: headerName()
-    .prefault('X-Session-Id')
-    .describe('The request header that names the conversation to which a request belongs.'),
+  tenant: headerName().prefault('X-Tenant').describe('The tenant.'),
+  feature: headerName().prefault('X-Feature').describe('The feature.'),
+  conversation: headerName().prefault('X-Session-Id').describe('The conversation that a request belongs to.'),
+  user: headerName().optional().describe('`user.id` of the span.'),
+  session: headerName().optional().describe('`session.id`.'),
+  agent: headerName().optional().describe('`gen_ai.agent.name`.'),
+  prompt: headerName().optional().describe('`gen_ai.prompt.name`: the name of a prompt, not its text.'),
+  prompt_version: headerName()
+    .optional()
+    .describe('The version of that prompt, with the newest names or the dialect langfuse.'),
 });
 
 /** `endpoints`: what is recorded beside the endpoints that are always on. */
@@ -41,7 +46,12 @@ export const routing = section({
   policy: oneOf(['round_robin', 'least_inflight', 'prefix_affinity'])
     .prefault('round_robin')
     .describe(
-      'Which replica a request goes to: `round_robin`: the next one; `least_inflight`: the one with the fewest requests in flight; `prefix_affinity`: the one that has served requests with the same beginning.',
+      'Which replica gets a request: the next in turn, the one with the fewest in flight, or the one that served the same beginning: see routing.md.',
+    ),
+  tell: oneOf(['nobody', 'trusted'])
+    .prefault('nobody')
+    .describe(
+      'Who is told the replica and why it was chosen, in `X-Gateway-Replica` and `X-Gateway-Route-Reason`. `trusted`: the clients in `gateway.trusted_proxies`.',
     ),
 });
 
@@ -51,10 +61,8 @@ export const retry = section({
     isSet: true,
   })
     .prefault([])
-    .describe(
-      'The statuses after which another replica is tried, if nothing was sent to the client. Allowed: 429 and 500 to 504. By default every answer is relayed.',
-    ),
+    .describe('The statuses after which another replica is tried, if nothing was sent to the client.'),
   attempts: wholeNumber(1, 10)
     .prefault(1)
-    .describe('How many further replicas a request is sent to because of such a status.'),
+    .describe('How many more replicas a request may try after such statuses.'),
 });

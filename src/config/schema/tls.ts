@@ -13,8 +13,8 @@ const path = (meaning: string) =>
     .describe(meaning);
 
 const certificatePair = {
-  cert: path('A PEM file: the certificate, followed by the intermediate certificates of its chain.'),
-  key: path('A PEM file: the private key of the certificate, not encrypted.'),
+  cert: path('PEM: the certificate, followed by its intermediates.'),
+  key: path('PEM: the private key, unencrypted.'),
 };
 
 /** The keys of `gateway.tls` and `gateway.admin_tls`. */
@@ -22,24 +22,22 @@ export const listenerTls = {
   ...certificatePair,
   pairs: listOf(section(certificatePair), 'a list of cert and key')
     .prefault([])
-    .describe('Further certificates. The client gets the one for the server name that it asks for (SNI).'),
+    .describe('More certificates, chosen by the server name that the client asks for (SNI).'),
   client_ca: path(
-    'A PEM file: the authorities that sign client certificates. Clients without such a certificate are refused.',
+    'PEM: the authorities of client certificates. Clients without such a certificate are refused.',
   ).optional(),
-  min_version: oneOf(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('The oldest version of TLS.'),
+  min_version: oneOf(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('The oldest version accepted.'),
 };
 
 /** TLS towards a replica: `replicas[].tls`. */
 export const replicaTls = section({
-  ca: path(
-    "A PEM file: the authorities that sign the replica's certificate, instead of Node's own list.",
-  ).optional(),
-  cert: path('A PEM file: the client certificate that the replica asks for.').optional(),
-  key: path('A PEM file: the private key of `cert`, not encrypted.').optional(),
+  ca: path("PEM: the authorities of the replica's certificate, instead of Node's own list.").optional(),
+  cert: path('PEM: the client certificate for the replica.').optional(),
+  key: path('PEM: the private key of `cert`, unencrypted.').optional(),
   server_name: text('a DNS name', /^[A-Za-z0-9._-]{1,253}$/)
     .optional()
     .describe("The name in the replica's certificate. Default: the host of `url`."),
   verify: flag()
     .prefault(true)
-    .describe("Whether the replica's certificate is verified. `false` accepts any server: for tests only."),
+    .describe("Verify the replica's certificate. `false` accepts any server: for tests only."),
 });

@@ -20,6 +20,7 @@ export function validate(
   const violations = [
     ...toViolations(issues),
     ...checkReplicas(data),
+    ...checkShadows(data),
     ...checkClients(data),
     ...checkAcrossKeys(data),
   ];
@@ -39,10 +40,19 @@ const MAX_EXPLAINED_KEYS = 20;
 function toViolations(issues: readonly Issue[]): Violation[] {
   return issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') return toUnknownKeys(issue);
+    const inSection = issue.code === 'invalid_union' ? toSectionIssues(issue) : [];
+    if (inSection.length > 0) return toViolations(inSection);
     const isItem = issue.path[0] === 'replicas' && issue.path.length === 2 && issue.code === 'invalid_type';
     const expected = isItem ? 'the keys of a replica, such as name and url' : issue.message;
     return [{ path: issue.path, expected }];
   });
+}
+
+/** Where `off` is expected, or keys with values: what is wrong with the keys, if there are any. */
+function toSectionIssues({ path, errors }: Extract<Issue, { code: 'invalid_union' }>): readonly Issue[] {
+  const ofSection = (errors.at(-1) ?? []) as readonly Issue[];
+  const isInside = (issue: Issue) => issue.path.length > 0 || issue.code === 'unrecognized_keys';
+  return ofSection.filter(isInside).map((issue) => ({ ...issue, path: [...path, ...issue.path] }));
 }
 
 function toUnknownKeys({ path, keys }: UnknownKeys): Violation[] {
@@ -77,6 +87,25 @@ function checkReplicas(data: unknown): Violation[] {
         path: [...path, ...violation.path],
       })),
     ];
+  });
+}
+
+/** Somebody must serve what a shadow gets copies of, as far as the file says who serves what. */
+function checkShadows(data: unknown): Violation[] {
+  const given: readonly unknown[] = isObject(data) && Array.isArray(data.replicas) ? data.replicas : [];
+  const serving = given.filter(isObject).filter(({ role }) => role !== 'shadow');
+  const mayServe = (model: unknown) =>
+    serving.some(({ models }) =>
+      Array.isArray(models) ? models.includes(model) || models.includes('*') : true,
+    );
+  return given.flatMap((replica, index) => {
+    if (!isObject(replica) || replica.role !== 'shadow') return [];
+    const path = ['replicas', index, 'role'];
+    if (serving.length === 0) return [{ path, message: 'a shadow needs a replica that serves clients' }];
+    const models: readonly unknown[] = Array.isArray(replica.models) ? replica.models : [];
+    return models.every((model) => model === '*' || mayServe(model))
+      ? []
+      : [{ path, message: 'no replica would be left that serves one of its models to clients' }];
   });
 }
 
@@ -175,13 +204,25 @@ function checkAcrossKeys(data: unknown): Violation[] {
   if (limits !== undefined && limits.bodyBytes > limits.bufferedBytes) {
     violations.push({ path: ['limits', 'body'], message: 'it is more than limits.buffered' });
   }
+  const { data: routing } = configSchema.in.shape.routing.safeParse(data.routing);
+  const hasTrusted = isObject(data.gateway) && data.gateway.trusted_proxies !== undefined;
+  if (routing?.tell === 'trusted' && !hasTrusted) {
+    violations.push({ path: ['routing', 'tell'], message: 'it needs gateway.trusted_proxies' });
+  }
   return [
     ...violations,
     ...checkTenantLimits(data),
     ...checkAliases(data),
+    ...checkPrices(data),
     ...checkPass(data),
     ...checkAddresses(data),
   ];
+}
+
+/** The schema leaves this key out, and its price would be lost. */
+function checkPrices({ gpu_hour_price }: Readonly<Record<string, unknown>>): Violation[] {
+  if (!isObject(gpu_hour_price) || !Object.hasOwn(gpu_hour_price, '__proto__')) return [];
+  return [{ path: ['gpu_hour_price', '__proto__'], message: 'this model cannot have a price' }];
 }
 
 /** No alias stands for another one. */

@@ -68,6 +68,19 @@ export function printDuration(ms: number): string {
   return `${ms}ms`;
 }
 
+const MS_PER_DAY = 86_400_000;
+
+/** Parses whole days, `35d`, or a duration to milliseconds; null if the text is neither. */
+export function parsePeriod(text: string): number | null {
+  const [, days] = /^(\d{1,5})d$/.exec(text) ?? [];
+  return days === undefined ? parseDuration(text) : Number(days) * MS_PER_DAY;
+}
+
+/** Prints milliseconds as the shortest text that `parsePeriod` parses to the same number. */
+export function printPeriod(ms: number): string {
+  return ms > 0 && ms % MS_PER_DAY === 0 ? `${ms / MS_PER_DAY}d` : printDuration(ms);
+}
+
 /** Parses `32MiB`, `512KiB`, `1.5GB` or `4096` to bytes; null if the text is not a size in whole bytes. */
 export function parseSize(text: string): number | null {
   const match = /^([\d.]+)(B|KiB|MiB|GiB|kB|KB|MB|GB)?$/.exec(text);

@@ -20,41 +20,88 @@ const RECONNECT_MS = 1_000;
 /** Messages that wait for the server's answer. Further ones are dropped. */
 const MAX_UNANSWERED = 1_000;
 
-/**
- * Opens the channel of a fleet on a Redis or Valkey server, with a connection for each direction. They are opened again
- * whenever they are lost, with the user and the password that `url` has then.
- */
-export function openRedisChannel(
-  { url, prefix }: { readonly url: () => string; readonly prefix: string },
-  { onMessage, onRefused }: ChannelListener,
-): Channel {
-  const channel = `{${prefix}}:responses`;
-  const publisher = createClientOf(url);
-  const subscriber = createClientOf(url);
-  let wasRefused = false;
-  const refuse = (error: unknown) => {
-    const reason =
-      error instanceof Error ? /^(?:NOPERM|NOAUTH|WRONGPASS)\b/.exec(error.message)?.[0] : undefined;
-    if (reason === undefined || wasRefused) return;
-    wasRefused = true;
-    onRefused(reason);
-  };
-  publisher.connect().catch(refuse);
-  // The client subscribes again by itself after each loss.
-  void subscriber
-    .connect()
-    .then(() => subscriber.subscribe(channel, (message) => onMessage(message)))
-    .catch(refuse);
-  return {
-    publish(message) {
-      if (publisher.isReady) publisher.publish(channel, message).catch(refuse);
-    },
-    close() {
-      publisher.destroy();
-      subscriber.destroy();
-    },
-  };
+/** What the gateways tell each other on a channel of its own. */
+type Subject = 'responses' | 'rollouts' | 'verdicts';
+
+/** The two connections of all channels. */
+interface Link {
+  readonly publisher: RedisClient;
+  readonly subscriber: RedisClient;
+  readonly publisherConnected: Promise<unknown>;
+  readonly subscriberConnected: Promise<unknown>;
 }
+
+/**
+ * The channels of a fleet on a Redis or Valkey server: one connection for each direction, as long as a channel is open. They
+ * are opened again whenever they are lost, with the user and the password that `url` has then.
+ */
+export class RedisChannels {
+  readonly #url: () => string;
+  readonly #prefix: string;
+  #link: Link | null = null;
+  #openCount = 0;
+
+  constructor({ url, prefix }: { readonly url: () => string; readonly prefix: string }) {
+    this.#url = url;
+    this.#prefix = prefix;
+  }
+
+  /** Opens the channel for a subject. */
+  open(subject: Subject, { onMessage, onRefused }: ChannelListener): Channel {
+    const channel = `{${this.#prefix}}:${subject}`;
+    this.#link ??= this.#connect();
+    this.#openCount += 1;
+    const { publisher, subscriber, publisherConnected, subscriberConnected } = this.#link;
+    let [wasRefused, isClosed] = [false, false];
+    const refuse = (error: unknown) => {
+      const reason =
+        error instanceof Error ? /^(?:NOPERM|NOAUTH|WRONGPASS)\b/.exec(error.message)?.[0] : undefined;
+      if (reason === undefined || wasRefused || isClosed) return;
+      wasRefused = true;
+      onRefused(reason);
+    };
+    const hear = (message: string) => {
+      if (!isClosed) onMessage(message);
+    };
+    publisherConnected.catch(refuse);
+    // The client subscribes again by itself after each loss.
+    subscriberConnected
+      .then(() => (isClosed ? undefined : subscriber.subscribe(channel, hear)))
+      .catch(refuse);
+    return {
+      publish(message) {
+        if (publisher.isReady) publisher.publish(channel, message).catch(refuse);
+      },
+      close: () => {
+        if (isClosed) return;
+        isClosed = true;
+        if (subscriber.isReady) subscriber.unsubscribe(channel).catch(refuse);
+        this.#closeOne();
+      },
+    };
+  }
+
+  #connect(): Link {
+    const publisher = createClientOf(this.#url);
+    const subscriber = createClientOf(this.#url);
+    return {
+      publisher,
+      subscriber,
+      publisherConnected: publisher.connect(),
+      subscriberConnected: subscriber.connect(),
+    };
+  }
+
+  #closeOne(): void {
+    this.#openCount -= 1;
+    if (this.#openCount > 0) return;
+    this.#link?.publisher.destroy();
+    this.#link?.subscriber.destroy();
+    this.#link = null;
+  }
+}
+
+type RedisClient = ReturnType<typeof createClientOf>;
 
 function createClientOf(url: () => string) {
   const server = new URL(url());

@@ -4,7 +4,7 @@ import {
   printResponse,
   type StoredResponse,
   type StoredResponses,
-} from '#replicas/shared';
+} from '#replicas/stored-responses';
 import type { Channel, ChannelListener } from '../redis/redis-channel.ts';
 
 /** What an exchange works with. A pino logger fits as `log`. */

@@ -1,4 +1,4 @@
-import type { Drains } from '#replicas/control';
+import type { Drains } from '#replicas/drains';
 import type { RampReport } from '../wire-format.ts';
 import type { FleetState } from './fleet-state.ts';
 

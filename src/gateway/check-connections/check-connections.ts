@@ -1,6 +1,6 @@
 import type { Config, SecuredReplica } from '#config';
 import type { HeaderTexts } from '#otel/collector';
-import { checkReplicas } from '#replicas/control';
+import { checkReplicas } from '#replicas/discovery';
 import { checkCollector } from './check-collector.ts';
 import { checkJwks } from './check-jwks.ts';
 import { checkRedis } from './check-redis.ts';

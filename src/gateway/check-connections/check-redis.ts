@@ -1,4 +1,3 @@
-import { pingRedis } from '#fleet';
 import { type ConnectionCheck, runCheck } from './connection-check.ts';
 
 /** Sends PING to the Redis server of a fleet. `url` is secret. */
@@ -6,6 +5,7 @@ export function checkRedis(url: string): Promise<ConnectionCheck> {
   const { protocol, host, pathname } = new URL(url);
   const target = `${protocol}//${host}${pathname}`;
   return runCheck('redis', 'state.redis', async () => {
+    const { pingRedis } = await import('#fleet');
     const code = await pingRedis(url);
     if (code === null) return { target, isOk: true, result: 'ok', advice: null };
     const known = FINDINGS.find(([pattern]) => pattern.test(code));

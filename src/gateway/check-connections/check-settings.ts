@@ -5,23 +5,25 @@ import type { TelemetryLog } from '#otel/base';
 import { CollectorHeaders, type HeaderTexts } from '#otel/collector';
 import { encodeResourceSpans } from '#otel/otlp';
 import { createResource } from '#otel/resource';
+import { loadStatementKey } from '#statement';
 import { orTelemetryError } from '../composition/or-telemetry-error.ts';
 import { toTelemetrySettings } from '../serving/settings.ts';
 
 /**
  * Reads what a gateway with this configuration would read at its start, without touching `state_dir` or calling a server:
- * a file of keys of tokens, and the variables, headers and certificates of the export. Rejects with an
+ * a file of keys of tokens, the key of statements, and the variables, headers and certificates of the export. Rejects with an
  * UnusableSettingError for what cannot be used. `log` gets warnings about OTEL_* variables.
  */
 export async function checkSettings(
-  { jwt, ...config }: Omit<Config, 'replicas'>,
+  { jwt, statementKey, ...config }: Omit<Config, 'replicas'>,
   headers: HeaderTexts,
   log: TelemetryLog,
 ): Promise<void> {
   if (jwt !== null && !isRemote(jwt.jwks)) await requireJwks(jwt.jwks);
+  if (statementKey !== null) await loadStatementKey(statementKey, `statement_key: ${statementKey}`);
   await orTelemetryError('telemetry', async () => {
     const collectorHeaders = new CollectorHeaders(headers);
-    const { exporter: settings } = toTelemetrySettings({ ...config, jwt });
+    const { exporter: settings } = toTelemetrySettings({ ...config, jwt, statementKey });
     if (settings.to === 'file') return;
     const resource = encodeResourceSpans(createResource({}));
     (await openExporter(settings, resource, { log, collectorHeaders })).close();

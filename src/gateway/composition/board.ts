@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { ConditionBoard, type ConditionChange } from '#conditions';
+import { toShownName } from '#otel/base';
 import type { Parts } from '../parts.ts';
 import type { GatewayEvents } from './gateway-events.ts';
 
@@ -16,6 +17,7 @@ export function createBoard({ log, events, parts }: BoardSurroundings): Conditio
   const board = new ConditionBoard({
     nowMs: () => performance.now(),
     epochMs: Date.now,
+    toShown: toShownName,
     onChange(change) {
       logChange(log, change);
       const { id, severity, subject, sentence, sinceEpochMs } = change.condition;

@@ -13,8 +13,10 @@ import {
   type ReloadOutcome,
 } from '#admin';
 import type { Fleet } from '#fleet';
+import type { RecordedHistory } from '#history';
 import type { ReplicaControl } from '#replicas/control';
-import { readLimit } from '#wire';
+import type { RolloutBoard } from '#rollout-board';
+import { readLimit } from '#shared-memory';
 import { toAdminListenerSettings, toGatewayName, toWorkerCount } from '../serving/settings.ts';
 import type { DataPlane } from './compose-data-plane.ts';
 import type { Composition } from './gateway-collaborators.ts';
@@ -25,9 +27,12 @@ interface AdminSurroundings {
   /** Null: this gateway shares its drains with no other gateway. */
   readonly fleet: Fleet | null;
   readonly dataPlane: DataPlane;
+  readonly history: RecordedHistory;
   readonly certificates: Certificates;
   readonly failedTokens: FailedTokens;
+  readonly rollouts: RolloutBoard;
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
+  readonly statementKey: () => string | null;
 }
 
 /** Where operators connect. */
@@ -40,13 +45,23 @@ export interface AdminListener {
 /** Composes the admin API and the dashboard. */
 export function composeAdmin(
   { inEffect, collaborators, parts, events, board, memory, version }: Composition,
-  { replicas, fleet, dataPlane, certificates, failedTokens, reload }: AdminSurroundings,
+  {
+    replicas,
+    fleet,
+    dataPlane,
+    history,
+    certificates,
+    failedTokens,
+    rollouts,
+    reload,
+    statementKey,
+  }: AdminSurroundings,
 ): AdminListener {
   const { config } = inEffect;
   const { secrets, log, pid } = collaborators;
   const access = new AdminAccess(secrets.tokens);
   const { registry, drains } = replicas;
-  const { serving, telemetry, metrics, figures, recentRecords, judge } = dataPlane;
+  const { serving, telemetry, metrics, figures, recentRecords, judge, pairLog } = dataPlane;
   const identity = {
     name: toGatewayName(config),
     host: hostname(),
@@ -70,11 +85,14 @@ export function composeAdmin(
       log,
       sources: () => replicas.sources,
       idleWatcher: new IdleWatcher(),
+      signIns: access.signIns,
       gatewayName: toGatewayName(config),
       instanceId: telemetry.instanceId,
       rampMs: () => inEffect.config.rollout.rampMs,
       metricsText: (format) => metrics.toExposition(format),
       stats: () => telemetry.stats(),
+      history,
+      statementKey,
       settleRecords: async () => void (await serving.all.settleRecords()),
       dashboard: {
         figures: () => figures.figures(),
@@ -90,6 +108,13 @@ export function composeAdmin(
       refresh: (replica) => replicas.refresh(replica),
       probeEngine: (replica, hasCompletion) => replicas.probeEngine(replica, hasCompletion),
       judge,
+      async beginTrial(replica, share, forMs) {
+        if (replica.trial === null) pairLog.resetCounts(replica.name);
+        await replicas.beginTrial(replica, share, forMs);
+      },
+      endTrial: (replica) => replicas.endTrial(replica),
+      shadowShare: () => inEffect.config.shadow.requestsShare,
+      rollouts,
       ask: (replica) => replicas.ask(replica),
       reload,
       onAction: (action) => events.emit('action', action),

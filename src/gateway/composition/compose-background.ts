@@ -27,6 +27,7 @@ export async function composeBackground(
     limitRows,
     endParkedSpan: createParkedSpanEnder(toRecorderSettings(config), { consumer: telemetry.consumer, log }),
     log,
+    currency: config.currency,
     shared: new SharedState(memory.replicas),
     file: createBackgroundFile(config.stateDir, log, onStateWrite),
     limitMs: () => inEffect.config.limits.backgroundMs,

@@ -3,15 +3,18 @@ import type { JwtKeys } from '#access/jwt';
 import type { LimitRows } from '#access/limits';
 import { type FailedTokens, type RunningFigures, startLiveFigures } from '#admin';
 import { orStartError } from '#base';
-import type { GatewayJudge } from '#comparisons';
+import type { GatewayJudge, PairLog } from '#comparisons';
 import { startTelemetry, type Telemetry } from '#otel';
 import { toShownName } from '#otel/base';
 import type { CollectorHeaders } from '#otel/collector';
 import { type Metrics, type ModelState, type ReplicaState, startMetrics } from '#otel/metrics';
 import { RecentRecords } from '#otel/queue';
-import { createViaName, loadSalt } from '#proxy';
-import type { RegisteredReplica, ReplicaControl } from '#replicas/control';
-import { readLimit } from '#wire';
+import { loadSalt } from '#proxy';
+import { createViaName } from '#proxy/entry';
+import type { ReplicaControl } from '#replicas/control';
+import type { RegisteredReplica } from '#replicas/registry';
+import { CopyTotals } from '#shadow';
+import { readLimit } from '#shared-memory';
 import type { ControlCalls } from '../serving/calls.ts';
 import { createServing, type Serving, type ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
@@ -33,6 +36,7 @@ export interface DataPlane {
   readonly figures: RunningFigures;
   readonly recentRecords: RecentRecords;
   readonly judge: GatewayJudge;
+  readonly pairLog: PairLog;
 }
 
 interface DataPlaneSurroundings {
@@ -43,7 +47,7 @@ interface DataPlaneSurroundings {
   readonly clients: ServingSettings['clients'];
   /** The keys that verify tokens; null: tokens are not accepted. */
   readonly jwtKeys: JwtKeys | null;
-  readonly authority: Pick<ControlCalls, 'refreshKeys' | 'limitRowOf'>;
+  readonly authority: Pick<ControlCalls, 'refreshKeys' | 'limitRowOf' | 'tellUsage'>;
   readonly limitRows: LimitRows;
   readonly collectorHeaders: CollectorHeaders;
 }
@@ -65,6 +69,7 @@ export async function composeDataPlane(
   const { collectorHeaders, failedTokens } = surroundings;
   const { registry } = replicas;
   const knownModels = new KnownModels();
+  let replicaUrls: ReadonlyMap<string, string> = new Map();
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
 
@@ -74,6 +79,7 @@ export async function composeDataPlane(
       version,
       collectorHeaders,
       onRecord: (ended) => events.emit('record', ended),
+      onLoss: (loss) => events.emit('loss', loss),
     }),
   );
   parts.add('export', {
@@ -97,9 +103,19 @@ export async function composeDataPlane(
     ...authority,
     onHealth: (decision) => replicas.noteHealth(decision),
     onBackground: (response) => background.follow(response),
+    onShadow(report) {
+      const { spans, pairs, skips } = report;
+      copyTotals.add(report);
+      for (const span of spans) {
+        telemetry.recordShadow(span);
+        pairLog.noteEnded(span.shadow);
+      }
+      for (const pair of pairs) pairLog.add(pair);
+      for (const { shadow, why, count } of skips) pairLog.noteSkipped(shadow, why, count);
+    },
   };
-  const { ring, judge } = composeJudge(replicas, () => inEffect.config.routing.policy);
-  parts.add('workers', { stop: () => judge.stop() });
+  const copyTotals = new CopyTotals();
+  const { ring, pairLog, judge } = await composeJudge(composition, replicas);
   const workerEnds = { ended: 0, hung: 0 };
   const serving =
     workerCount === 1
@@ -124,11 +140,13 @@ export async function composeDataPlane(
   const metrics = await orTelemetryError('metrics', () =>
     startMetrics(toMetricsSettings(config), {
       isKnownModel: (name) => knownModels.has(name),
-      replicas: () => registry.replicas.map((replica) => toReplicaState(replica, replicas)),
+      replicaUrl: (name) => replicaUrls.get(name),
+      replicas: () => registry.replicas.map((replica) => toReplicaState(replica, replicas, config.currency)),
       models: () => replicas.models.map(toModelState),
       sources: () => replicas.sources,
       conditions: () => board.current,
       comparisons: () => judge.running,
+      shadows: () => copyTotals.of(new Set(registry.all.map(({ name }) => name))),
       gateway: () => ({
         waiting: { now: registry.waiting, limit: inEffect.config.limits.queue },
         connections: readLimit(memory.connections),
@@ -150,7 +168,7 @@ export async function composeDataPlane(
   parts.add('export', { stop: ({ flushMs }) => metrics.shutdown(flushMs) });
   const figures = startLiveFigures(() => ({
     stats: telemetry.stats(),
-    inflight: registry.all.reduce((sum, { inflight }) => sum + inflight, 0),
+    inflight: registry.all.reduce((sum, { shadow, inflight }) => sum + (shadow === null ? inflight : 0), 0),
     gpuCounts: new Map(
       registry.all.flatMap(({ name, config }) => (config.gpuCount === null ? [] : [[name, config.gpuCount]])),
     ),
@@ -175,17 +193,19 @@ export async function composeDataPlane(
     async apply(snapshot) {
       await serving.all.apply(snapshot);
       knownModels.take(snapshot);
+      replicaUrls = new Map(snapshot.replicas.map(({ config: { name, url } }) => [name, url]));
     },
     confirm: async () => (await serving.all.confirm()).silent,
     comparePeers: (isOn) => void events[isOn ? 'on' : 'off']('record', observePeers),
     recordAction: (action) => events.emit('action', action),
   });
-  return { serving, telemetry, metrics, figures, recentRecords, judge };
+  return { serving, telemetry, metrics, figures, recentRecords, judge, pairLog };
 }
 
 function toReplicaState(
   replica: RegisteredReplica,
   replicas: Pick<ReplicaControl, 'healthCountsOf'>,
+  currency: string,
 ): ReplicaState {
   const { name, inflight, background, silence, config, drain, health, reachability, gpuTime } = replica;
   return {
@@ -193,7 +213,7 @@ function toReplicaState(
     inflight,
     streams: { running: silence.running, silent: silence.count, oldestMs: silence.oldestMs ?? 0 },
     maxInflight: config.maxInflight,
-    gpuTime,
+    gpuTime: gpuTime && { ms: gpuTime.ms, cost: gpuTime.cost && { ...gpuTime.cost, currency } },
     background: background.running + background.unknown,
     drained: drain.drained,
     failing: health?.state === 'failing',

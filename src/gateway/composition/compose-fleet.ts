@@ -1,6 +1,6 @@
 import type { LimitRows } from '#access/limits';
 import { orStartError } from '#base';
-import { createMembershipFile, createRedisStore, type Fleet, FleetLog, openFleet } from '#fleet';
+import type { Fleet } from '#fleet';
 import type { ReplicaControl } from '#replicas/control';
 import { toGatewayName } from '../serving/settings.ts';
 import type { Composition } from './gateway-collaborators.ts';
@@ -18,6 +18,8 @@ export async function composeFleet(
 ): Promise<Fleet | null> {
   const { state, stateDir } = inEffect.config;
   if (state.redis === null) return null;
+  // Only now: the client of Redis takes 10 MB, and a third of a second of the start.
+  const { createMembershipFile, createRedisStore, FleetLog, openFleet } = await import('#fleet');
   const opening = openFleet(toGatewayName(inEffect.config), {
     store: createRedisStore({ url: () => inEffect.config.state.redis ?? '', prefix: state.prefix }),
     file: createMembershipFile(stateDir, log, onStateWrite),

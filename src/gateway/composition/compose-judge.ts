@@ -1,19 +1,37 @@
-import { GatewayJudge, RequestRing } from '#comparisons';
-import type { RegisteredReplica, ReplicaControl } from '#replicas/control';
+import { GatewayJudge, JudgeExchange, PairLog, RequestRing } from '#comparisons';
+import type { ReplicaControl } from '#replicas/control';
+import type { RegisteredReplica } from '#replicas/registry';
+import { toFleetChannel } from './fleet-channel.ts';
+import type { Composition } from './gateway-collaborators.ts';
 
 /** What compares replicas, and what keeps the requests for it. */
 interface Judging {
   readonly ring: RequestRing;
+  readonly pairLog: PairLog;
   readonly judge: GatewayJudge;
 }
 
 /** Composes the judge. Every request is kept for a while, so that who asks first gets an answer at once. */
-export function composeJudge(replicas: ReplicaControl, routingPolicy: () => string): Judging {
+export async function composeJudge(
+  { inEffect, collaborators: { log }, parts, loadChannels }: Composition,
+  replicas: ReplicaControl,
+): Promise<Judging> {
   const { registry } = replicas;
   const find = createFinder(() => registry.replicas);
   const ring = new RequestRing({ isWarm: (name) => (find(name)?.ramp ?? null) === null });
   const listPods = (labels: readonly string[]) => replicas.listPods(labels);
-  return { ring, judge: new GatewayJudge({ ring, registry, routingPolicy, listPods }) };
+  const pairLog = new PairLog();
+  const openChannel = await toFleetChannel(loadChannels, 'verdicts', (reason) =>
+    log.warn({ reason }, 'the server does not permit to share verdicts: see fleet.md'),
+  );
+  const judge = new GatewayJudge({
+    ...{ ring, pairLog, registry, listPods },
+    routingPolicy: () => inEffect.config.routing.policy,
+    exchange: openChannel === null ? null : new JudgeExchange(openChannel),
+  });
+  parts.add('watches', { start: () => judge.start() });
+  parts.add('workers', { stop: () => judge.stop() });
+  return { ring, pairLog, judge };
 }
 
 /** Finds replicas by their names in one step: it is called for every request. A change makes another list. */

@@ -1,20 +1,20 @@
-import { openRedisChannel, ResponseExchange } from '#fleet';
-import { StoredResponses } from '#replicas/shared';
+import { StoredResponses } from '#replicas/stored-responses';
 import type { Composition } from './gateway-collaborators.ts';
 
 /** Composes what tells the other gateways of a fleet which replica has which response, if there is a fleet. */
-export function composeResponseExchange({
+export async function composeResponseExchange({
   inEffect,
   collaborators: { log },
   parts,
   memory,
-}: Composition): void {
-  const { prefix, redis } = inEffect.config.state;
-  if (redis === null) return;
+  loadChannels,
+}: Composition): Promise<void> {
+  const channels = await loadChannels();
+  if (channels === null) return;
+  const { ResponseExchange } = await import('#fleet');
   const exchange = new ResponseExchange({
     storedResponses: new StoredResponses(memory.storedResponses),
-    openChannel: (listener) =>
-      openRedisChannel({ prefix, url: () => inEffect.config.state.redis ?? '' }, listener),
+    openChannel: (listener) => channels.open('responses', listener),
     log,
   });
   parts.add('watches', {

@@ -2,12 +2,13 @@ import type { Logger } from 'pino';
 import type { ConditionBoard } from '#conditions';
 import type { EnvironmentSecrets } from '#config/secrets';
 import type { RequestRecord } from '#otel/record/registry';
-import type { Resolver } from '#replicas/control';
+import type { Resolver } from '#replicas/discovery';
 import type { OnStateWrite } from '#state-dir';
 import type { Parts } from '../parts.ts';
 import type { ConfigSource } from '../reload-config.ts';
 import type { ServingMemory } from '../serving/serving-memory.ts';
 import type { ConfigInEffect } from './config-in-effect.ts';
+import type { LoadChannels } from './fleet-channel.ts';
 import type { GatewayEvents } from './gateway-events.ts';
 
 /** Lines of the log that were lost. */
@@ -45,6 +46,8 @@ export interface Composition {
   /** To be called with what came of each write in state_dir. */
   readonly onStateWrite: OnStateWrite;
   readonly memory: ServingMemory;
+  /** On which the gateways of a fleet tell each other something that may get lost. */
+  readonly loadChannels: LoadChannels;
   /** Of the gateway. */
   readonly version: string;
 }

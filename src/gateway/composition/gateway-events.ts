@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import type { RecordLoss } from '#otel/ledger';
 import type { EndedRecord } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
 
@@ -6,9 +7,17 @@ import type { AdminAction } from '#otel/span';
 interface Happenings {
   /** A request has ended. The encoded span is valid until the listeners return. A listener must not throw. */
   record: [EndedRecord];
+  /** Records are not exported, as soon as that is known. */
+  loss: [RecordLoss];
   /** An operator, or the gateway itself, has acted on replicas or on the configuration. */
   action: [AdminAction];
 }
 
 /** How parts of a gateway hear of each other without knowing each other. */
-export class GatewayEvents extends EventEmitter<Happenings> {}
+export class GatewayEvents extends EventEmitter<Happenings> {
+  constructor() {
+    super();
+    // As many as there are parts: Node would take more than ten for a leak, and say so on standard error.
+    this.setMaxListeners(0);
+  }
+}

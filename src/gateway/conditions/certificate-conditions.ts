@@ -1,21 +1,28 @@
 import { type CertificateEnd, type CertificateWatcher, createCertificateLister } from '#access/certificates';
 import type { Finding, Producer } from '#conditions';
 import { toShownName } from '#otel/base';
+import type { PeerCertificates } from './peer-certificates.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Certificates that are at their end, and files that cannot be used. `epochMs`: the time, since 1970. */
+/**
+ * Certificates that are at their end, and files that cannot be used. `peers`: those that replicas show. `epochMs`: the
+ * time, since 1970.
+ */
 export function createCertificateProducer(
   watcher: Pick<CertificateWatcher, 'current' | 'problem'>,
+  peers: Pick<PeerCertificates, 'list'>,
   epochMs: () => number,
 ): Producer {
   const list = createCertificateLister();
   return function* (): Generator<Finding> {
-    for (const end of list(watcher.current)) {
-      const finding = toFinding(end, epochMs());
-      // The others end later.
-      if (finding === null) break;
-      yield finding;
+    for (const ends of [list(watcher.current), peers.list()]) {
+      for (const end of ends) {
+        const finding = toFinding(end, epochMs());
+        // The others end later.
+        if (finding === null) break;
+        yield finding;
+      }
     }
     const reason = watcher.problem;
     if (reason === null) return;
@@ -29,7 +36,8 @@ function toFinding({ subject: name, endMs }: CertificateEnd, nowMs: number): Fin
   const subject = toShownName(name);
   const leftMs = endMs - nowMs;
   if (leftMs >= 30 * DAY_MS) return null;
-  const ends = new Date(endMs).toISOString();
+  // Certificates end at a whole second.
+  const ends = `${new Date(endMs).toISOString().slice(0, 19)}Z`;
   if (leftMs <= 0) {
     return { id: 'certificate_ended', subject, figures: { ago: -leftMs / 1_000, ends }, sinceEpochMs: endMs };
   }

@@ -6,15 +6,40 @@ type Board = Pick<ConditionBoard, 'raise' | 'clear'>;
 /** Tells what came of a reload. `path`: of the file of the configuration. */
 export function noteReload(board: Board, path: string, outcome: ReloadOutcome): void {
   if (outcome.kind === 'refused') {
-    const [first = 'unknown', ...others] = outcome.problems;
-    const reason = others.length === 0 ? first : `${first}; and ${others.length} more`;
-    board.raise({ id: 'reload_refused', subject: path, figures: { reason } });
+    const { problems } = outcome;
+    const figures = { reason: toReason(problems), problems: problems.length };
+    board.raise({ id: 'reload_refused', subject: path, figures });
     return;
   }
   board.clear('reload_refused', path);
-  const keys = outcome.needsRestart.join(', ');
-  if (keys === '') board.clear('restart_needed', '');
-  else board.raise({ id: 'restart_needed', subject: '', figures: { keys } });
+  const { needsRestart } = outcome;
+  if (needsRestart.length === 0) board.clear('restart_needed', '');
+  else board.raise({ id: 'restart_needed', subject: '', figures: { keys: toKeys(needsRestart) } });
+}
+
+/** How many problems and keys a sentence has, and how long one may be. */
+const LISTED = { problems: 2, keys: 5, problemChars: 120 } as const;
+
+/** The first problems. `gateway check` has all of them, in whole. */
+function toReason(problems: readonly string[]): string {
+  const listed = problems.slice(0, LISTED.problems).map(shorten);
+  return [...listed, ...toRest(problems.length - listed.length)].join('; ');
+}
+
+function toKeys(keys: readonly string[]): string {
+  const listed = keys.slice(0, LISTED.keys);
+  return [...listed, ...toRest(keys.length - listed.length)].join(', ');
+}
+
+function toRest(count: number): readonly string[] {
+  return count > 0 ? [`and ${count} more`] : [];
+}
+
+/** Cut between two words. One problem may list every key that there is. */
+function shorten(problem: string): string {
+  if (problem.length <= LISTED.problemChars) return problem;
+  const cut = problem.slice(0, LISTED.problemChars - 1);
+  return `${cut.slice(0, Math.max(cut.lastIndexOf(' '), LISTED.problemChars / 2)).trimEnd()}…`;
 }
 
 const LOOK_EVERY_MS = 3_000;

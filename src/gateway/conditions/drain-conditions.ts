@@ -1,6 +1,6 @@
 import type { Finding, Producer } from '#conditions';
 import { toShownName } from '#otel/base';
-import type { ReplicaRegistry } from '#replicas/control';
+import type { ReplicaRegistry } from '#replicas/registry';
 
 /** A drain that is older may be forgotten. */
 const OLD_MS = 3_600_000;

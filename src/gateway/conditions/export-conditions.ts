@@ -1,3 +1,4 @@
+import { explainFileCode } from '#base';
 import type { Finding, Producer } from '#conditions';
 import type { ExportTrouble } from '#otel';
 import type { DataPlane } from '../composition/compose-data-plane.ts';
@@ -96,6 +97,10 @@ function* callFindings(
   }
   const { reason, collector, advice, failedCalls } = outage;
   const figures = { reason, queued, failed_calls: failedCalls };
-  if (recordDirectory !== null) yield { id: 'records_not_written', subject: recordDirectory, figures };
-  else yield { id: 'collector_away', subject: '', figures: { ...figures, collector, advice } };
+  if (recordDirectory === null) {
+    yield { id: 'collector_away', subject: '', figures: { ...figures, collector, advice } };
+    return;
+  }
+  const toFile = { ...figures, reason: explainFileCode(reason) };
+  yield { id: 'records_not_written', subject: recordDirectory, figures: toFile };
 }

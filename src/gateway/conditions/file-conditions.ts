@@ -1,3 +1,4 @@
+import { explainFileCode } from '#base';
 import type { ConditionBoard, Finding, Producer } from '#conditions';
 import type { OnStateWrite } from '#state-dir';
 import type { LostLogLines } from '../composition/gateway-collaborators.ts';
@@ -7,7 +8,12 @@ import { Growth } from './growth.ts';
 export function createStateWriteNotes(board: Pick<ConditionBoard, 'raise' | 'clear'>): OnStateWrite {
   return (path, error) => {
     if (error === null) board.clear('state_not_stored', path);
-    else board.raise({ id: 'state_not_stored', subject: path, figures: { reason: toCode(error) } });
+    else
+      board.raise({
+        id: 'state_not_stored',
+        subject: path,
+        figures: { reason: explainFileCode(toCode(error)) },
+      });
   };
 }
 

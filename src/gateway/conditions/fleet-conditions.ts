@@ -1,7 +1,7 @@
 import type { Finding, Producer } from '#conditions';
 import type { Fleet } from '#fleet';
 import { toShownName } from '#otel/base';
-import type { ReplicaRegistry } from '#replicas/control';
+import type { ReplicaRegistry } from '#replicas/registry';
 
 interface FleetSurroundings {
   readonly fleet: Pick<Fleet, 'failure' | 'gateways' | 'drainStatusOf'>;

@@ -4,6 +4,7 @@ import type { FailedTokens } from '#admin';
 import { hasHealthChecks } from '#config';
 import type { Fleet } from '#fleet';
 import type { ReplicaControl } from '#replicas/control';
+import type { RolloutBoard } from '#rollout-board';
 import type { Composition } from '../composition/gateway-collaborators.ts';
 import { guarded } from '../composition/observe-record.ts';
 import { createAdminProducer } from './admin-conditions.ts';
@@ -13,7 +14,7 @@ import { createFleetProducer } from './fleet-conditions.ts';
 import { createHealthProducer } from './health-conditions.ts';
 import { createJwksProducer } from './jwks-conditions.ts';
 import { createLimitProducer } from './limit-conditions.ts';
-import { RolloutWatch } from './rollout-conditions.ts';
+import { createRolloutProducer } from './rollout-conditions.ts';
 import { TrafficWatch } from './traffic-conditions.ts';
 
 /** What has to do with requests, and with those who serve and operate together. */
@@ -24,6 +25,7 @@ export interface FlowSurroundings {
   readonly jwksSource: JwksSource;
   readonly failedTokens: FailedTokens;
   readonly limitRows: LimitRows;
+  readonly rollouts: RolloutBoard;
 }
 
 const nowMs = () => performance.now();
@@ -31,7 +33,7 @@ const nowMs = () => performance.now();
 /** Tells the board of the requests, and of the gateways, keys, drains and rollouts behind them. */
 export function addFlowConditions(composition: Composition, surroundings: FlowSurroundings): void {
   const { board, events, inEffect, collaborators } = composition;
-  const { replicas, fleet, jwksSource, failedTokens, limitRows } = surroundings;
+  const { replicas, fleet, jwksSource, failedTokens, limitRows, rollouts } = surroundings;
   const { registry } = replicas;
   const hasHealth = () => hasHealthChecks(inEffect.config.health);
   const traffic = new TrafficWatch(registry, nowMs);
@@ -40,14 +42,13 @@ export function addFlowConditions(composition: Composition, surroundings: FlowSu
     guarded(({ record }) => traffic.note(record), collaborators.log),
   );
   board.add(traffic.produce);
-  board.add(createLimitProducer(limitRows, nowMs));
+  board.add(createLimitProducer(limitRows, () => registry.silentHolders(), nowMs));
   board.add(createBacklogProducer(registry));
   board.add(createDrainProducer(registry));
   if (fleet !== null) board.add(createFleetProducer({ fleet, registry }));
   board.add(createJwksProducer(jwksSource));
   board.add(createAdminProducer(failedTokens, nowMs));
-  board.add(createHealthProducer(hasHealth, board));
-  const rollouts = new RolloutWatch(nowMs);
-  events.on('action', (action) => action.action === 'rollout_step' && rollouts.note(action));
-  board.add(rollouts.produce);
+  const isServing = (name: string) => registry.find(name)?.shadow == null;
+  board.add(createHealthProducer(hasHealth, isServing, board));
+  board.add(createRolloutProducer(rollouts, { nowMs, epochMs: Date.now }));
 }

@@ -14,11 +14,15 @@ const LISTED = 3;
 /** Replicas in trouble while nothing looks after them. */
 export function createHealthProducer(
   hasHealth: () => boolean,
+  /** Whether health checks would change anything for this replica: no client's request goes to a shadow. */
+  isServing: (name: string) => boolean,
   board: Pick<ConditionBoard, 'current'>,
 ): Producer {
   return () => {
     if (hasHealth()) return [];
-    const names = new Set(board.current.flatMap(({ id, subject }) => (TROUBLES.has(id) ? subject : [])));
+    const names = new Set(
+      board.current.flatMap(({ id, subject }) => (TROUBLES.has(id) && isServing(subject) ? subject : [])),
+    );
     if (names.size === 0) return [];
     const listed = [...names].sort().slice(0, LISTED).join(', ');
     const rest = names.size - LISTED;

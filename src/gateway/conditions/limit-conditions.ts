@@ -1,6 +1,7 @@
 import type { LimitRows } from '#access/limits';
 import type { Finding, Producer } from '#conditions';
 import { toShownName } from '#otel/base';
+import type { ReplicaRegistry } from '#replicas/registry';
 import { RecentCount } from './recent-count.ts';
 
 /** Fewer in a minute are what a limit is for. */
@@ -20,9 +21,19 @@ const KEYS = {
   tokens: 'tokens_per_minute',
 } as const satisfies Readonly<Record<Refusals['limit'], string>>;
 
-/** Limits of clients and tenants that refuse requests. `nowMs`: monotonic milliseconds. */
+/** How many silent streams hold places in limits: by the row of the limit, how many on which replica. */
+type SilentHolders = ReturnType<ReplicaRegistry['silentHolders']>;
+
+/** How many replicas are named. */
+const LISTED = 3;
+
+/**
+ * Limits of clients and tenants that refuse requests, and what holds them. `holders` is asked while there are some. `nowMs`:
+ * monotonic milliseconds.
+ */
 export function createLimitProducer(
   rows: Pick<LimitRows, 'takeRefusals' | 'useOf'>,
+  holders: () => SilentHolders,
   nowMs: () => number,
 ): Producer {
   const watched = new Map<string, { readonly refusals: Refusals; readonly recent: RecentCount }>();
@@ -33,12 +44,14 @@ export function createLimitProducer(
       if (watched.size < MAX_WATCHED || watched.has(key)) watched.set(key, known);
       known.recent.add(refusals.count);
     }
+    if (watched.size === 0) return [];
+    const held = holders();
     const found: { readonly finding: Finding; readonly refused: number }[] = [];
     for (const [key, { refusals, recent }] of watched) {
       const refused = recent.inLast(60);
       if (refused === 0) watched.delete(key);
       if (refused < MANY || recent.inLast(LASTS_SECONDS) === 0) continue;
-      const finding = toFinding(refusals, refused, rows);
+      const finding = toFinding(refusals, refused, { rows, held });
       if (finding !== null) found.push({ finding, refused });
     }
     // Of several limits of one client or tenant the board takes the first.
@@ -49,16 +62,32 @@ export function createLimitProducer(
 function toFinding(
   { name, owner, of, limit }: Refusals,
   refused: number,
-  rows: Pick<LimitRows, 'useOf'>,
+  { rows, held: holders }: { readonly rows: Pick<LimitRows, 'useOf'>; readonly held: SilentHolders },
 ): Finding | null {
   // A reload may have taken the limit away.
   const use = rows.useOf(name, limit);
   if (use === null) return null;
-  const { used, allowed, share } = use;
-  const held = share < allowed ? `, this gateway may use ${share} of it` : '';
+  const { used, allowed, share, row } = use;
+  const ofShare = share < allowed ? `, this gateway may use ${share} of it` : '';
+  const bySilent = row === null ? undefined : holders.get(row);
+  const silent = [...(bySilent?.values() ?? [])].reduce((sum, count) => sum + count, 0);
   return {
     id: owner === 'client' ? 'client_limit_reached' : 'tenant_limit_reached',
     subject: toShownName(of),
-    figures: { limit: KEYS[limit], allowed, used, refused, held },
+    figures: { limit: KEYS[limit], allowed, used, refused, silent, held: ofShare + toHeld(silent, bySilent) },
   };
+}
+
+/** `, 20 places are held by silent streams at r3`; nothing if none is. */
+function toHeld(silent: number, byReplica: ReadonlyMap<string, number> | undefined): string {
+  if (byReplica === undefined) return '';
+  const most = [...byReplica].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const listed = most
+    .slice(0, LISTED)
+    .map(([name, count]) => (most.length === 1 ? name : `${name} (${count})`));
+  const rest = most.length - listed.length;
+  const names = rest > 0 ? `${listed.join(', ')} and ${rest} more replicas` : listed.join(', ');
+  const places =
+    silent === 1 ? '1 place is held by a silent stream' : `${silent} places are held by silent streams`;
+  return `, ${places} at ${names}`;
 }

@@ -1,4 +1,4 @@
-import { readLimit } from '#wire';
+import { readLimit } from '#shared-memory';
 import type { DataPlane } from '../composition/compose-data-plane.ts';
 import type { Composition } from '../composition/gateway-collaborators.ts';
 import { guarded } from '../composition/observe-record.ts';

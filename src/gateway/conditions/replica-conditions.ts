@@ -1,6 +1,6 @@
 import type { Finding, Producer } from '#conditions';
-import type { RegisteredReplica, ReplicaRegistry } from '#replicas/control';
-import { REASON_TEXTS } from '#replicas/terms';
+import { REASON_TEXTS } from '#replicas/reachability';
+import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 
 /** What is wrong with single replicas, as far as they themselves show it. A drained one is never wrong. */
 export function createReplicaProducer(registry: Pick<ReplicaRegistry, 'replicas'>): Producer {

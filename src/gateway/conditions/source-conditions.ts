@@ -1,5 +1,5 @@
 import type { Finding, Producer } from '#conditions';
-import type { SourceState } from '#replicas/control';
+import type { SourceState } from '#replicas/discovery';
 
 /** Kubernetes or DNS that does not tell of replicas, and readiness gates that cannot be written. */
 export function createSourceProducer(sources: () => readonly SourceState[]): Producer {
@@ -17,9 +17,14 @@ function* findingsOf({ name: subject, kind, readinessGate, ...status }: SourceSt
   }
 }
 
-function toReason({ errorCode, errorCause }: Pick<SourceState, 'errorCode' | 'errorCause'>): string {
+function toReason({
+  errorCode,
+  errorCause,
+  advice,
+}: Pick<SourceState, 'errorCode' | 'errorCause' | 'advice'>): string {
   const code = errorCode ?? 'unknown';
-  return errorCause === null ? code : `${code} (${errorCause})`;
+  const failure = errorCause === null ? code : `${code} (${errorCause})`;
+  return advice === null ? failure : `${failure}: ${advice}`;
 }
 
 function toSince({ since }: Pick<SourceState, 'since'>): { readonly sinceEpochMs?: number } {

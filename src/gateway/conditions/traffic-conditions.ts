@@ -1,7 +1,7 @@
 import type { Finding, Producer } from '#conditions';
 import { isAttemptError, toFailedAttemptOutcome, toLastAttemptOutcome, toOutcome } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
-import type { RegisteredReplica, ReplicaRegistry } from '#replicas/control';
+import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 import { RecentCount } from './recent-count.ts';
 import { ShareWatch } from './share-watch.ts';
 

@@ -1,10 +1,14 @@
 import type { JwtKeys } from '#access/jwt';
 import type { TenantKind } from '#access/limits';
+import type { ClientAnswer, UsageClient } from '#admin';
 import type { Config } from '#config';
 import type { PackedRecords } from '#otel/queue';
-import type { ApiClientEntry, BackgroundResponse } from '#proxy';
-import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
-import type { TlsMaterial } from '#wire';
+import type { BackgroundResponse } from '#proxy';
+import type { ApiClientEntry } from '#proxy/entry';
+import type { HealthDecision } from '#replicas/health-state';
+import type { PoolSnapshot } from '#replicas/terms';
+import type { ShadowReport } from '#shadow';
+import type { TlsMaterial } from '#wire/client';
 import type { CallTable } from './channel.ts';
 
 /*
@@ -44,6 +48,9 @@ export interface LifeCalls {
   /** Closes all connections and threads. */
   close(): Promise<void>;
 }
+
+/** A query takes 5 s at most, and may wait for others. */
+const USAGE_TIMEOUT_MS = 20_000;
 
 /** What the control plane calls of every worker. */
 export interface PlaneCalls {
@@ -92,10 +99,14 @@ export interface ControlCalls {
   onHealth(decision: HealthDecision): void;
   /** A replica goes on with a response after its answer. The worker does not make the record. */
   onBackground(response: BackgroundResponse): void;
+  /** What copies for shadows have shown, a few times per second at most. */
+  onShadow(report: ShadowReport): void;
   /** Has the keys of tokens read again, unless that was done lately; they arrive by `useJwtKeys` before this resolves. */
   refreshKeys(): Promise<void>;
   /** The row in shared memory where the use of a tenant is counted; null: there is none at the moment. */
   limitRowOf(kind: TenantKind, tenant: string): Promise<number | null>;
+  /** Answers a client that asks for its usage. `search`: the query as sent. */
+  tellUsage(client: UsageClient, search: string): Promise<ClientAnswer>;
 }
 
 /** The levels of log lines that a worker writes. */
@@ -111,8 +122,10 @@ export interface MainThreadCalls extends ControlCalls {
 export const MAIN_THREAD_CALLS: CallTable<MainThreadCalls> = {
   onHealth: 'tell',
   onBackground: 'tell',
+  onShadow: 'tell',
   refreshKeys: { withinMs: () => CONTROL_TIMEOUT_MS },
   limitRowOf: { withinMs: () => CONTROL_TIMEOUT_MS },
+  tellUsage: { withinMs: () => USAGE_TIMEOUT_MS },
   onRecords: { moves: ({ bytes }) => [bytes.buffer] },
   onLog: 'tell',
 };

@@ -3,7 +3,7 @@ import { createJwtVerifier, JwtClients, type JwtKeys } from '#access/jwt';
 import { limitsOf, ROW_KNOWN_MS, type TenantKind, TenantLimits } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
-import { type ApiClient, type ApiClientEntry, ApiClients } from '#proxy';
+import { type ApiClient, type ApiClientEntry, ApiClients } from '#proxy/entry';
 import type { ControlCalls } from './calls.ts';
 
 export interface ClientAccessCollaborators {

@@ -1,13 +1,9 @@
 import { allocateClientLimits, ClientLimitTable } from '#access/limits';
 import type { Config } from '#config';
 import { allocateEventLoopDelays, clearEventLoopDelay, type EventLoopDelayMemory } from '#otel/metrics';
-import {
-  allocateSharedState,
-  allocateStoredResponses,
-  SharedState,
-  type SharedStateMemory,
-} from '#replicas/shared';
-import { allocateLimit, clearLimit, type LimitMemory } from '#wire';
+import { allocateSharedState, SharedState, type SharedStateMemory } from '#replicas/shared';
+import { allocateStoredResponses } from '#replicas/stored-responses';
+import { allocateLimit, clearLimit, type LimitMemory } from '#shared-memory';
 import { capConnections, readMaxFiles } from './file-descriptors.ts';
 
 /** What all data planes of a gateway share in memory. */

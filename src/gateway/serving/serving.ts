@@ -5,10 +5,16 @@ import type { Config } from '#config';
 import { waitAtMost } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
 import { startRecorder } from '#otel/span';
-import { type ApiClientEntry, createBodyInspector, createProxy, logDefect, type ProxyLog } from '#proxy';
+import { createBodyInspector, createProxy, logDefect, type ProxyLog } from '#proxy';
+import type { ApiClientEntry } from '#proxy/entry';
 import { ReplicaPool } from '#replicas';
-import { SharedState, StoredResponses } from '#replicas/shared';
-import { DeadlineClock, HttpServer, SharedLimit, SharedReads, type TlsMaterial, toTickMs } from '#wire';
+import { SharedState } from '#replicas/shared';
+import { StoredResponses } from '#replicas/stored-responses';
+import { ShadowCopies } from '#shadow';
+import { SharedLimit } from '#shared-memory';
+import { DeadlineClock, toTickMs } from '#wire';
+import { HttpServer, type TlsMaterial } from '#wire/client';
+import { SharedReads } from '#wire/upstream';
 import {
   type ControlCalls,
   CUT_NOTICE_MS,
@@ -20,7 +26,13 @@ import {
 import { type CallsOfAll, toDirectCalls } from './channel.ts';
 import { ClientAccess } from './client-access.ts';
 import type { ServingMemory } from './serving-memory.ts';
-import { toClientConnectionSettings, toPoolSettings, toProxyPolicy, toRecorderSettings } from './settings.ts';
+import {
+  toClientConnectionSettings,
+  toPoolSettings,
+  toProxyPolicy,
+  toRecorderSettings,
+  toShadowSettings,
+} from './settings.ts';
 
 /** The settings of a data plane. Plain data, which can be sent to another thread. */
 export interface ServingSettings {
@@ -100,18 +112,26 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
     sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(memory.storedResponses),
   });
+  const bodyBudget = new SharedLimit(memory.buffered, worker);
+  const shadows = new ShadowCopies(toShadowSettings(config), {
+    ...{ pool, bodyBudget, onDefect },
+    onReport: control.onShadow,
+    random: Math.random,
+  });
   const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxyPolicy(config, access, viaName), {
     pool,
     telemetry: recorder,
     inspector,
     log,
-    bodyBudget: new SharedLimit(memory.buffered, worker),
+    bodyBudget,
+    sendListener: shadows,
     limiter: new ClientLimiter(new ClientLimitTable(memory.clientLimits), worker),
     followResponse(response) {
       recorder.discardRequestSpan();
       control.onBackground({ ...response, worker });
     },
+    tellUsage: control.tellUsage,
     onLoop: atMostOncePerMinute(() =>
       log.warn(
         {},
@@ -130,9 +150,9 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
     onTooMany: atMostOncePerMinute(() => {
       const connections = memory.connections.limit;
       if (connections === config.limits.connections) {
-        log.warn({}, 'limits.connections reached: new connections are closed');
+        log.info({}, 'limits.connections reached: new connections are closed');
       } else {
-        log.warn(
+        log.info(
           { connections },
           'no file descriptors for more clients: new connections are closed; raise the limit of open files (ulimit -n, LimitNOFILE)',
         );
@@ -164,6 +184,7 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
       server.configure(toClientConnectionSettings(next));
       proxy.configure(toProxyPolicy(next, access, viaName));
       pool.configure(toPoolSettings(next));
+      shadows.configure(toShadowSettings(next));
     },
     async useClients(next) {
       access.useClients(next);
@@ -188,6 +209,7 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
       server.destroyHeads();
       const cutRequests = isIdle ? 0 : proxy.cutAll();
       if (cutRequests > 0) await endCut();
+      shadows.stop();
       proxy.finishRecords();
       return cutRequests;
     },

@@ -4,15 +4,11 @@ import type { Config } from '#config';
 import type { TelemetrySettings } from '#otel';
 import type { MetricsSettings } from '#otel/metrics';
 import type { RecorderSettings } from '#otel/span';
-import {
-  createTrustedProxies,
-  endpointsByPath,
-  PassedPaths,
-  type ProxyPolicy,
-  type ProxySettings,
-} from '#proxy';
+import { endpointsByPath, type ProxyPolicy, type ProxySettings } from '#proxy';
+import { createTrustedProxies, PassedPaths } from '#proxy/entry';
 import type { ConnectionTimeouts, PoolSettings } from '#replicas';
-import type { ClientConnectionSettings } from '#wire';
+import type { ShadowSettings } from '#shadow';
+import type { ClientConnectionSettings } from '#wire/client';
 
 /** The name of this gateway among those that share state. */
 export function toGatewayName({ gateway }: Config): string {
@@ -35,8 +31,11 @@ export function toProxyPolicy(config: Config, access: Access, viaName: string): 
   const settings = toProxySettings(config, access, viaName, {
     trustsTenant: apiClients === null,
     continuesTraces: isContinuing && trustedProxies === null,
+    tellsRoute: false,
   });
-  if (trustedProxies === null || (apiClients === null && !isContinuing)) return { settings, trusted: null };
+  const tellsRoute = config.routing.tell === 'trusted';
+  const isSame = apiClients === null && !isContinuing && !tellsRoute;
+  if (trustedProxies === null || isSame) return { settings, trusted: null };
   return {
     settings,
     trusted: {
@@ -44,20 +43,23 @@ export function toProxyPolicy(config: Config, access: Access, viaName: string): 
       settings: toProxySettings(config, access, viaName, {
         trustsTenant: true,
         continuesTraces: isContinuing,
+        tellsRoute,
       }),
     },
   };
 }
 
 function toProxySettings(
-  { aliases, endpoints, gateway, headers, limits, log, modelsListing, pass, retry, timeouts }: Config,
+  { aliases, currency, endpoints, gateway, headers, limits, log, modelsListing, pass, ...config }: Config,
   { apiClients, tenantLimits }: Access,
   viaName: string,
   {
     trustsTenant,
     continuesTraces,
-  }: Pick<ProxySettings, 'continuesTraces'> & { readonly trustsTenant: boolean },
+    tellsRoute,
+  }: Pick<ProxySettings, 'continuesTraces' | 'tellsRoute'> & { readonly trustsTenant: boolean },
 ): ProxySettings {
+  const { history, prefixHash, progressiveUsage, retry, timeouts } = config;
   const keyFields = ['authorization', 'x-api-key'];
   const tenant = headers.tenant.toLowerCase();
   return {
@@ -67,29 +69,44 @@ function toProxySettings(
       tenant,
       feature: headers.feature.toLowerCase(),
       conversation: headers.conversation.toLowerCase(),
+      names: toNameHeaders(headers),
       trustsTenant,
       needsClient: apiClients !== null,
       clientSubject: gateway.tls?.recordSubject === true,
+      currency,
     },
     continuesTraces,
+    tellsRoute,
     apiClients,
     tenantLimits,
     withheldFields: apiClients === null ? null : new Set(trustsTenant ? keyFields : [...keyFields, tenant]),
     passes: new PassedPaths(pass),
     aliases: Object.keys(aliases).length === 0 ? null : new Map(Object.entries(aliases)),
     listsAllModels: modelsListing === 'union',
+    tellsUsage: history?.clientUsage === true && apiClients !== null,
     retry:
       retry.statuses.length === 0 ? null : { statuses: new Set(retry.statuses), attempts: retry.attempts },
     isDebug: log.level === 'debug',
     maxBodyBytes: limits.bodyBytes,
     maxBeforeModelBytes: limits.beforeModelBytes,
     maxEventBytes: limits.eventBytes,
+    prefixBlockChars: prefixHash.blockChars,
+    asksRunningUsage: progressiveUsage,
     clientBodyMs: timeouts.clientBodyMs,
     firstByteMs: timeouts.firstByteMs,
     idleMs: timeouts.idleMs,
     silentMs: timeouts.silentMs ?? timeouts.idleMs,
     queueMs: timeouts.queueMs,
   };
+}
+
+/** The headers that name who and what a request is for, in lower case; null: none does. */
+function toNameHeaders({ user, session, agent, prompt, promptVersion }: Config['headers']) {
+  const headers = { user, session, agent, prompt, promptVersion };
+  const named = Object.entries(headers).filter(
+    (entry): entry is [keyof typeof headers, string] => entry[1] !== null,
+  );
+  return named.length === 0 ? null : named.map(([name, header]) => ({ name, header: header.toLowerCase() }));
 }
 
 /** The timeouts of connections to replicas. */
@@ -105,6 +122,17 @@ export function toPoolSettings(config: Config): PoolSettings {
     queueCapacity: config.limits.queue,
     health: config.health,
     timeouts: toConnectionTimeouts(config),
+  };
+}
+
+/** What is copied to shadows. */
+export function toShadowSettings({ shadow, timeouts }: Config): ShadowSettings {
+  const { firstByteMs, idleMs, silentMs } = timeouts;
+  return {
+    share: shadow.requestsShare,
+    maxInflight: shadow.maxInflight,
+    cutsWithClient: shadow.cutWithClient,
+    timeouts: { firstByteMs, idleMs, silentMs: silentMs ?? idleMs },
   };
 }
 
@@ -130,11 +158,12 @@ export function toAdminListenerSettings({ limits, timeouts }: Config) {
 
 /** The settings of the recorder in each thread that serves requests. */
 export function toRecorderSettings({ trace }: Config): RecorderSettings {
-  return { incoming: trace.incoming, spans: trace.spans };
+  return { incoming: trace.incoming, spans: trace.spans, dialects: trace.dialects };
 }
 
 /** The settings of the metrics. */
 export function toMetricsSettings({
+  currency,
   gateway,
   metrics,
   export: { to, endpoint, protocol },
@@ -142,6 +171,7 @@ export function toMetricsSettings({
   const { otlp, intervalMs, maxNames } = metrics;
   return {
     maxNames,
+    currency,
     urlScheme: gateway.tls === null ? 'http' : 'https',
     push: (otlp ?? to === 'otlp') ? { endpoint, protocol, intervalMs } : undefined,
   };

@@ -1,10 +1,11 @@
 import type { TraceContextFields } from '#otel/span';
 import type { Replica } from '#replicas';
-import type { ResponseHandler } from '#wire';
+import type { ResponseHandler } from '#wire/upstream';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { ResponseUse } from '../response/response-reading.ts';
+import type { AnswerListener } from './copying.ts';
 import type { Upload } from './upload.ts';
 
 /** How one attempt ended. */
@@ -62,6 +63,8 @@ export interface AttemptRequest extends ResponseUse {
 export interface AttemptObserver {
   /** The system has taken all of the request. `isReused`: on a connection that may turn out dead. */
   onWritten(attempt: AttemptRequest, isReused: boolean): void;
+  /** The request is written. Returns who hears the answer beside the relay; null: nobody. */
+  onSent?(attempt: AttemptRequest, body: readonly Buffer[], sentMs: number): AnswerListener | null;
   /** The replica's response begins to go to the client. */
   onResponse(attempt: AttemptRequest, response: RelayedResponse): void;
 }

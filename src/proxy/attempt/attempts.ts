@@ -1,5 +1,5 @@
 import type { Lease, NoLease, Replica, Wait } from '#replicas';
-import { codeOf } from '#replicas/terms';
+import { codeOf } from '#replicas/reachability';
 import type { FailureCode } from '../failure.ts';
 import type { Recording } from '../record/recording.ts';
 import type { AttemptRequest } from './attempt.ts';
@@ -68,7 +68,9 @@ export abstract class Attempts {
   }
 
   /** The request holds this lease until it is given back. */
-  hold({ gpuShare }: Lease): void {
+  hold(lease: Lease): void {
+    const { gpuShare } = lease;
+    this.#report?.noteRoute(lease);
     if (gpuShare !== null) this.#report?.noteGpuShare(gpuShare);
   }
 

@@ -1,5 +1,5 @@
 import type { TraceContextFields } from '#otel/span';
-import { Fields, type RequestHead, type ResponseHead } from '#wire';
+import { Fields, type RequestHead, type ResponseHead } from '#wire/message';
 
 /** Connection-specific fields that no proxy forwards (RFC 9110 7.6.1). */
 const HOP_BY_HOP = ['connection', 'proxy-connection', 'keep-alive', 'te', 'transfer-encoding', 'upgrade'];

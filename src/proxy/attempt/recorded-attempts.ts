@@ -1,8 +1,10 @@
 import type { Replica, ReplicaPool } from '#replicas';
+import { sizeOf } from '#wire/message';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
+import { toUndoRules } from '../endpoints/undo-rules.ts';
 import { AmbiguousMember, Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
-import { isUsageToBeAsked } from '../request/edits/include-usage.ts';
+import { usageOptionsToSet } from '../request/edits/include-usage.ts';
 import { toUpstreamBody } from '../request/edits/upstream-body.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import { readFlag } from '../request/inspection/engine-flags.ts';
@@ -13,9 +15,12 @@ import { ownerOf, toResponseReader } from '../request/response-owner.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import type { AttemptObserver, AttemptRequest, RunningStream } from './attempt.ts';
 import { type Acquired, Attempts, type AttemptVariant } from './attempts.ts';
+import type { AnswerListener } from './copying.ts';
+import { toUpstreamHead } from './headers.ts';
 import {
   acquireInTurn,
   admitToReplica,
+  holdsOf,
   isRestricted,
   type RecordedRequest,
   toIds,
@@ -34,13 +39,15 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
   readonly #tools: ProxyTools;
   readonly #facts: RequestFacts;
   readonly #model: string;
-  readonly #prefixKey: number | null;
+  /** What of its beginning decides where it goes; null: nothing. */
+  readonly #prefix: ReturnType<ReplicaPool['matchPrefix']>;
   /** The replica that has the response which this one follows; null: unknown, or it cannot be used. */
   #home: Replica | null;
   readonly #held: HeldBody;
   readonly #isLarge: boolean;
   /** Null once no attempt needs it any more. */
   #body: Buffer | null;
+  #wasSent = false;
 
   /**
    * @throws {Failure} `ambiguous_member`, `missing_model`, `model_not_found` for one that the client may not use,
@@ -80,7 +87,7 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
     admitToReplica(request, facts.alias?.name ?? facts.model, facts, text?.promptChars);
     this.#facts = facts;
     this.#model = facts.model;
-    this.#prefixKey = pool.choosesByPrefix ? pool.prefixKeyOf(facts.model, text?.prefixHashes ?? []) : null;
+    this.#prefix = pool.choosesByPrefix ? pool.matchPrefix(facts.model, text?.prefixHashes ?? []) : null;
     this.#held = held;
     this.#body = bytes;
     this.#isLarge = bytes.length > FRESH_CONNECTION_BYTES;
@@ -99,7 +106,7 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
       }
       if (atHome !== null) return atHome;
     }
-    const wanted = { model: this.#model, tried, prefixKey: this.#prefixKey };
+    const wanted = { model: this.#model, tried, prefixKey: this.#prefix?.key ?? null };
     return acquireInTurn(this.#request, this.#tools, this.#settings, wanted);
   }
 
@@ -113,7 +120,11 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
     const refused = findRefusedName(facts.names, { isRestricted: false, mayFoldCase: replica.mayFoldCase });
     if (refused !== null) throw new AmbiguousMember(refused);
     recording.startAttempt(replica.config);
-    const asksUsage = withUsage && isUsageToBeAsked(facts, endpoint, replica);
+    this.#notePrefix(replica);
+    const options = withUsage
+      ? usageOptionsToSet(facts, endpoint, replica, this.#settings.asksRunningUsage)
+      : [];
+    const asksUsage = options.length > 0;
     const { engine } = replica;
     const modelName = facts.alias?.name ?? null;
     if (endpoint.keepsResponses) this.#noteStoring(replica);
@@ -121,7 +132,7 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
       replica,
       exchange,
       trace: recording.trace,
-      body: toUpstreamBody(body, facts, asksUsage),
+      body: toUpstreamBody(body, facts, options),
       upload: null,
       onFreshConnection: onFreshConnection || this.#isLarge,
       // A replica may refuse usage, llama.cpp may answer that it is loading its model, and any may answer a retried status.
@@ -132,13 +143,12 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
         scratch: this.#tools.scratch,
         maxEventBytes: this.#settings.maxEventBytes,
         onResponseId: endpoint.keepsResponses ? (id) => this.#noteResponse(id, replica) : null,
-        undo: asksUsage
-          ? (endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null)
-          : null,
+        undo: toUndoRules(options, facts, endpoint, engine),
         choicesPerPrompt: facts.n ?? 1,
         isTotalPerChoice: engine === 'llamacpp',
       },
       modelName,
+      routeLines: this.#settings.tellsRoute ? recording.routeLines : '',
       stream: this,
       asksStream: readFlag(facts.stream, engine) === true,
       observer: this,
@@ -153,9 +163,40 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
     return this.#request.recording.readPromptChars() ?? null;
   }
 
+  get holds(): readonly number[] {
+    return holdsOf(this.#request);
+  }
+
   onWritten({ mayRepeat }: AttemptRequest, isReused: boolean): void {
     this.#request.recording.noteWritten();
     if (!isReused && !mayRepeat) this.#releaseBody();
+  }
+
+  onSent(
+    { replica, exchange, reading, trace }: AttemptRequest,
+    body: readonly Buffer[],
+    sentMs: number,
+  ): AnswerListener | null {
+    const { sendListener } = this.#tools;
+    const isFirst = !this.#wasSent;
+    this.#wasSent = true;
+    if (sendListener === null || reading === null || !isFirst || !sendListener.wants(this.#model))
+      return null;
+    const { viaName, withheldFields } = this.#settings;
+    const bodyBytes = sizeOf(body);
+    return sendListener.onSent({
+      ...{ replica, model: this.#model, body, facts: this.#facts, sentMs, reading },
+      hasWaited: this.#request.recording.queuedMs > 0,
+      traceparent: trace.traceparent,
+      toHeadText: (to, identity) =>
+        toUpstreamHead(
+          exchange.head,
+          { host: to.hostField, path: to.pathPrefix + exchange.head.target },
+          { ...identity, apiKey: to.config.apiKey, viaName, withheldFields },
+          exchange.http,
+          bodyBytes,
+        ),
+    });
   }
 
   onResponse({ replica, reading }: AttemptRequest, response: RelayedResponse): void {
@@ -165,14 +206,24 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
     recording.noteResponse(replica.name, response);
   }
 
+  #notePrefix(replica: Replica): void {
+    const prefix = this.#prefix;
+    if (prefix === null) return;
+    const { blocks, share, lastSeed } = prefix;
+    const last = lastSeed === null ? 'nowhere' : lastSeed === replica.seed ? 'here' : 'elsewhere';
+    const chars = blocks * this.#settings.prefixBlockChars;
+    this.#request.recording.notePrefix({ blocks, share, chars, last });
+    this.#tools.pool.notePrefixSent(this.#model, prefix, replica);
+  }
+
   #noteStoring(replica: Replica): void {
-    const { exchange, recording } = this.#request;
+    const { recording } = this.#request;
     recording.noteStoring({
       isBackground: readFlag(this.#facts.background, replica.engine) !== false,
       handOver: () => replica.handOver(),
       follow: (held) => {
         const { slot } = replica;
-        this.#tools.followResponse({ ...held, slot, limitRows: exchange.admission?.rows ?? [] });
+        this.#tools.followResponse({ ...held, slot, limitRows: holdsOf(this.#request) });
       },
     });
   }

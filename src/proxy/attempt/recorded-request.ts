@@ -1,3 +1,4 @@
+import { type ApiClient, mayUse } from '#proxy/entry';
 import type { Replica } from '#replicas';
 import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import type { Exchange } from '../exchange.ts';
@@ -5,7 +6,6 @@ import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
 import type { Recording } from '../record/recording.ts';
 import { estimateTokens } from '../record/used-tokens.ts';
-import { type ApiClient, mayUse } from '../request/api-clients.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { Acquired } from './attempts.ts';
 
@@ -50,6 +50,11 @@ export function toQueueLeftMs({ queuedMs }: Recording, { queueMs }: ProxySetting
 /** Whether the client of a request may use only some models, or only so much. */
 export function isRestricted({ admission }: Pick<Exchange, 'admission'>, client: ApiClient | null): boolean {
   return admission !== null || (client !== null && client.models !== null);
+}
+
+/** Where the request holds places in the limits of its client and its tenant. */
+export function holdsOf({ exchange }: RecordedRequest): readonly number[] {
+  return exchange.admission?.rows ?? [];
 }
 
 /**

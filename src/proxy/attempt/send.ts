@@ -1,17 +1,12 @@
 import { Fingerprint } from '#replicas';
-import {
-  type Fields,
-  type ResponseHandler,
-  type ResponseHead,
-  sizeOf,
-  type UpstreamConnection,
-  type UpstreamFault,
-} from '#wire';
+import { type Fields, type ResponseHead, sizeOf } from '#wire/message';
+import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '#wire/upstream';
 import type { Abandonable } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
 import type { Sendable } from '../outbox.ts';
 import { Relay } from '../response/relay.ts';
 import type { AttemptOutcome, AttemptRequest, RunningStream } from './attempt.ts';
+import type { AnswerEnd, AnswerListener } from './copying.ts';
 import { type RelayedHead, toRelayedHead, toUpstreamHead } from './headers.ts';
 import { type AnswerTraits, HELD_BYTES, isHeld, judgeHeld, type RetryPolicy } from './judge-answer.ts';
 
@@ -53,6 +48,8 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   #held: HeldAnswer | null = null;
   #statusCode = 0;
   #isOver = false;
+  /** Hears the answer too. */
+  #listener: AnswerListener | null = null;
 
   constructor(request: AttemptRequest, settings: SendSettings, resolve: (outcome: AttemptOutcome) => void) {
     this.#request = request;
@@ -90,10 +87,10 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     });
   }
 
-  /** Writes the request. This is the last moment at which a drain counts. */
+  /** Writes the request. This is the last moment at which a drain counts, or that the replica became a shadow. */
   #sendOn(connection: UpstreamConnection): void {
     const { replica, exchange, trace, body, upload } = this.#request;
-    if (this.#isOver || replica.isDrained) {
+    if (this.#isOver || replica.isClosed) {
       this.#connection = null;
       replica.upstream.returnUnused(connection);
       this.#finish({ kind: 'drained' });
@@ -112,6 +109,8 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     this.#request.body = null;
     const whole = upload === null ? (body ?? NO_BODY) : null;
     connection.send({ method: head.method, headText, body: whole, firstByteMs, idleMs }, this);
+    if (whole !== null)
+      this.#listener = this.#request.observer?.onSent?.(this.#request, whole, connection.sentMs) ?? null;
     upload?.start(connection, (code) => this.#failUpload(code));
   }
 
@@ -127,6 +126,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   onHead(responseHead: ResponseHead, atMs: number): void {
+    this.#listener?.onHead(responseHead, atMs);
     const { replica } = this.#request;
     const head = toRelayedHead(responseHead);
     const { status } = head;
@@ -144,13 +144,16 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
   }
 
   onData(view: Buffer): void {
-    if (this.#held === null) {
-      this.#relay?.write(view);
-      return;
-    }
-    this.#held.chunks.push(view);
-    this.#held.sizeBytes += view.length;
-    if (this.#held.sizeBytes >= HELD_BYTES) this.#decideHeld(this.#held, false);
+    if (this.#held === null) this.#relay?.write(view);
+    else this.#hold(this.#held, view);
+    // The client comes first.
+    this.#listener?.onData(view);
+  }
+
+  #hold(held: HeldAnswer, view: Buffer): void {
+    held.chunks.push(view);
+    held.sizeBytes += view.length;
+    if (held.sizeBytes >= HELD_BYTES) this.#decideHeld(held, false);
   }
 
   onReadEnd(): void {
@@ -161,11 +164,13 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (this.#held !== null) this.#decideHeld(this.#held, true);
     if (this.#isOver) return;
     this.#relay?.end(trailers);
+    this.#tellOver('whole');
     this.#finish({ kind: 'relayed', statusCode: this.#statusCode });
   }
 
   onFault(fault: UpstreamFault, cause: unknown, hasBytes: boolean): void {
     if (this.#isOver) return;
+    if (this.#held === null && (hasBytes || !this.#isReused)) this.#tellOver('broken');
     const code = fault === 'timed_out' ? 'upstream_timeout' : 'upstream_failed';
     if (this.#relay !== null) {
       this.#breakOff(this.#relay, code);
@@ -185,6 +190,7 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     if (this.#relay !== null && cause === 'shutting_down') this.#breakOff(this.#relay, cause);
     else this.#relay?.stop();
     this.#dropConnection();
+    this.#tellOver('left');
     this.#finish(
       this.#relay === null ? { kind: 'abandoned' } : { kind: 'relayed', statusCode: this.#statusCode },
     );
@@ -290,9 +296,16 @@ class Attempt implements ResponseHandler, Abandonable, Sendable {
     }
   }
 
+  /** Tells who hears the answer that nothing follows, once. */
+  #tellOver(end: AnswerEnd): void {
+    this.#listener?.onOver(end);
+    this.#listener = null;
+  }
+
   #finish(outcome: AttemptOutcome): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#tellOver('refused');
     this.#request.upload?.stop();
     this.#request.exchange.endWork();
     this.#resolve(outcome);

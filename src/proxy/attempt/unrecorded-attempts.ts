@@ -77,6 +77,7 @@ export class UnrecordedAttempts extends Attempts {
       mayRetryStatus: mayRetryStatus && SAFE_METHODS.has(this.#exchange.head.method),
       reading: null,
       modelName: this.#modelName,
+      routeLines: '',
       stream: null,
       asksStream: false,
       observer: null,

@@ -1,4 +1,5 @@
-import type { Framing, RequestBodySink } from '#wire';
+import type { RequestBodySink } from '#wire/client';
+import type { Framing } from '#wire/message';
 import type { FailureCode } from '../failure.ts';
 
 /** Where the body goes: a connection to a replica. */

@@ -6,7 +6,7 @@ import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { LINE_FEED, NOTHING, RECORD_SEPARATOR } from './text-marks.ts';
 import { LEAVE_ALL, undoRulesFor } from './undo-rules.ts';
 
-const UNDO_RULES = { llamacpp: { cutUsage: 'never', movedMember: 'timings' }, ollama: LEAVE_ALL } as const;
+const UNDO_RULES = { llamacpp: { ...LEAVE_ALL, movedMember: 'timings' }, ollama: LEAVE_ALL } as const;
 
 /** Chat completions: `messages` is a list of roles with text, media and tool calls. */
 export const CHAT_COMPLETIONS: RecordedEndpoint = {

@@ -44,6 +44,9 @@ export const MODELS_PATH = '/v1/models';
 /** GET, with the id of a model after it: that model. Only if the gateway lists all models itself. */
 export const MODEL_PREFIX = '/v1/models/';
 
+/** GET: the usage of the client that asks, with `history.client_usage`. */
+export const USAGE_PATH = '/v1/usage';
+
 /** GET: whether the gateway takes requests. */
 export const HEALTH_PATH = '/healthz';
 

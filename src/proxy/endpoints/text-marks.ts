@@ -1,4 +1,4 @@
-/** What separates the messages of a hashed text: docs/record.md. */
+/** What separates the messages of a hashed text: docs/internals/prefix-hashes.md. */
 export const RECORD_SEPARATOR = Buffer.from('\u001e');
 /** Follows a role, and ends a message. */
 export const LINE_FEED = Buffer.from('\n');

@@ -1,7 +1,13 @@
 import type { Replica } from '#replicas';
 import type { AttemptObserver, AttemptRequest, RunningStream } from '../attempt/attempt.ts';
 import { type Acquired, Attempts, type AttemptVariant } from '../attempt/attempts.ts';
-import { acquireInTurn, admitToReplica, type RecordedRequest, toIds } from '../attempt/recorded-request.ts';
+import {
+  acquireInTurn,
+  admitToReplica,
+  holdsOf,
+  type RecordedRequest,
+  toIds,
+} from '../attempt/recorded-request.ts';
 import { Upload } from '../attempt/upload.ts';
 import { Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
@@ -70,6 +76,7 @@ export class FormAttempts extends Attempts implements AttemptObserver, RunningSt
         isTotalPerChoice: false,
       },
       modelName: this.#form.alias,
+      routeLines: this.#settings.tellsRoute ? recording.routeLines : '',
       stream: this,
       asksStream: false,
       observer: this,
@@ -82,6 +89,10 @@ export class FormAttempts extends Attempts implements AttemptObserver, RunningSt
 
   get size(): number | null {
     return this.#form.promptChars ?? null;
+  }
+
+  get holds(): readonly number[] {
+    return holdsOf(this.#request);
   }
 
   onWritten(): void {

@@ -39,4 +39,17 @@ export class GapRecorder {
     const sorted = new Float64Array(this.#gapsMs).sort();
     return { p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95) };
   }
+
+  /** The longest gap, and how long after the first chunk it began; null with fewer than two chunks. */
+  longest(): { readonly ms: number; readonly afterMs: number } | null {
+    let [longestMs, longestAfterMs, atMs] = [-1, 0, 0];
+    for (const gapMs of this.#gapsMs) {
+      if (gapMs > longestMs) {
+        longestMs = gapMs;
+        longestAfterMs = atMs;
+      }
+      atMs += gapMs;
+    }
+    return longestMs < 0 ? null : { ms: longestMs, afterMs: longestAfterMs };
+  }
 }

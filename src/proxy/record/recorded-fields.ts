@@ -1,37 +1,48 @@
 import { toShownName } from '#otel/base';
-import type { HttpFacts } from '#otel/record';
+import type { HttpFacts, RequestNotes } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
-import type { Fields, HttpExchange } from '#wire';
-import type { ApiClient } from '../request/api-clients.ts';
+import type { ApiClient } from '#proxy/entry';
+import type { HttpExchange } from '#wire/client';
+import type { Fields } from '#wire/message';
 
 const MAX_CLIENT_REQUEST_ID_CHARS = 128;
 
-/** What is recorded of a request's head and of its connection. */
+/** What is recorded of a request's head and of its connection, and the currency of its cost. */
 export interface RecordedFieldsSettings {
   /** The names of the headers, in lower case. */
   readonly tenant: string;
   readonly feature: string;
   readonly conversation: string;
+  /** The headers with further names of the request; null: none is recorded. */
+  readonly names:
+    | readonly { readonly name: keyof NonNullable<RequestNotes['names']>; readonly header: string }[]
+    | null;
   /** Whether the tenant header is recorded. With API keys the key decides, but for trusted proxies. */
   readonly trustsTenant: boolean;
   /** Whether only a client with a key may have a tenant: without one, what its header says is nobody's word. */
   readonly needsClient: boolean;
   /** Whether the subject of the client's certificate is recorded. */
   readonly clientSubject: boolean;
+  /** A code of ISO 4217. */
+  readonly currency: string;
 }
 
-/** The header fields of a request that its record uses, as they came, and the subject of the client's certificate. */
+/** What a record uses of the head of its request, as it came, and what of the settings at that time. */
 export interface RecordedFields {
   /** Set when it is known. */
   client: ApiClient | null;
   readonly tenant: string | undefined;
   readonly feature: string | undefined;
   readonly conversation: string | undefined;
+  /** Undefined: none of them came. */
+  readonly names: RequestNotes['names'];
   readonly clientRequestId: string | undefined;
   readonly host: string | undefined;
   readonly clientSubject: string | undefined;
   /** Whether `tenant` counts only once the client is known. */
   readonly needsClient: boolean;
+  /** Of its cost. */
+  readonly currency: string;
 }
 
 /** Takes the fields out of a request, which can be dropped afterwards. */
@@ -42,11 +53,24 @@ export function takeRecordedFields(http: HttpExchange, settings: RecordedFieldsS
     tenant: settings.trustsTenant ? onlyValueOf(fields, settings.tenant) : undefined,
     feature: onlyValueOf(fields, settings.feature),
     conversation: onlyValueOf(fields, settings.conversation),
+    names: settings.names === null ? undefined : takeNames(fields, settings.names),
     clientRequestId: onlyValueOf(fields, 'x-request-id'),
     host: fields.get('host'),
     clientSubject: settings.clientSubject ? http.clientSubject : undefined,
     needsClient: settings.needsClient,
+    currency: settings.currency,
   };
+}
+
+function takeNames(
+  fields: Fields,
+  headers: NonNullable<RecordedFieldsSettings['names']>,
+): RequestNotes['names'] {
+  const found = headers.flatMap(({ name, header }) => {
+    const text = toText(onlyValueOf(fields, header));
+    return text === null ? [] : [[name, text] as const];
+  });
+  return found.length === 0 ? undefined : Object.fromEntries(found);
 }
 
 /**

@@ -1,17 +1,20 @@
 import { REPLICA_FAULTS } from '#otel/outcome';
+import type { RequestNotes } from '#otel/record';
 import type { FailedAttempt, RequestRecord } from '#otel/record/registry';
 import type { AttemptSpan, RequestSpan, TraceContextFields } from '#otel/span';
-import type { GpuShare } from '#replicas';
+import type { ApiClient } from '#proxy/entry';
+import type { GpuShare, Lease } from '#replicas';
 import type { Ending, Exchange } from '../exchange.ts';
-import type { ApiClient } from '../request/api-clients.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import type { RequestFacts } from '../request/inspection/request-facts.ts';
 import type { RequestTextDescription } from '../request/inspection/request-text.ts';
 import type { RelayedResponse } from '../response/relay.ts';
 import { StreamTap } from '../response/stream-tap.ts';
+import { addGpuTime } from './gpu-time.ts';
 import { findOpenResponse, type StoringAttempt } from './open-response.ts';
 import { type FormFacts, fillFromBody, fillFromForm } from './recorded-body.ts';
 import { fillFromFields, type RecordedFields, toHttpFacts } from './recorded-fields.ts';
+import { type PrefixUse, RecordedRoutes } from './recorded-route.ts';
 import { type TokenEstimate, toTokensWithoutResponse, toUsedTokens } from './used-tokens.ts';
 
 /** How an exchange ended, without the exchange. */
@@ -53,6 +56,7 @@ export class Recording {
   #attemptStartedMs = 0;
   /** Null: no attempt has failed. */
   #failedAttempts: FailedAttempt[] | null = null;
+  readonly #routes = new RecordedRoutes();
   #replica: string | undefined;
   #previousReplica: string | undefined;
   #response: RelayedResponse | null = null;
@@ -131,6 +135,24 @@ export class Recording {
     share.claim();
     this.#gpuShares ??= [];
     this.#gpuShares.push(share);
+  }
+
+  /** How the replica of the next attempt was chosen. */
+  noteRoute({
+    replica,
+    route,
+  }: Pick<Lease, 'route'> & { readonly replica: { readonly name: string } }): void {
+    if (this.#state.kind === 'open') this.#routes.note(replica.name, route);
+  }
+
+  /** Field lines that tell the client which replica it is served by, and why. */
+  get routeLines(): string {
+    return this.#routes.fieldLines;
+  }
+
+  /** The prefix by which requests are routed, as the current attempt finds it. */
+  notePrefix(prefix: PrefixUse): void {
+    if (this.#state.kind === 'open') this.#routes.prefix = prefix;
   }
 
   /** An attempt at a replica begins. `url`: origin and path prefix. */
@@ -244,7 +266,7 @@ export class Recording {
   finish(): RequestRecord {
     const ended = this.#close();
     const record = this.#toRecord(ended);
-    const http = toHttpFacts(ended.scheme, this.#fields.host);
+    const http = { ...toHttpFacts(ended.scheme, this.#fields.host), notes: this.#toNotes() };
     if (this.#storing === null || this.#open == null) {
       this.span.end(record, http);
     } else {
@@ -289,15 +311,23 @@ export class Recording {
     if (this.#attemptCount > 0) record.attempts = this.#attemptCount;
     if (this.#failedAttempts !== null) record.failed_attempts = this.#failedAttempts;
     if (this.#queuedMs !== undefined) record.queue_ms = this.#queuedMs;
-    if (this.#gpuShares !== null) record.gpu_seconds = toGpuSeconds(this.#gpuShares);
+    if (this.#gpuShares !== null) addGpuTime(record, this.#gpuShares, this.#fields.currency);
     if (this.#form !== null) fillFromForm(record, this.#form);
     if (this.#facts !== null && this.#describeText !== null) {
       fillFromBody(record, this.#facts, this.#describeText());
     }
     this.#response?.facts?.fill(record);
+    this.#routes.fill(record);
     if (ending !== null) record.error_type = ending;
     if (isTruncated) record.truncated = true;
     return record;
+  }
+
+  /** Undefined: the request says nothing of itself. */
+  #toNotes(): RequestNotes | undefined {
+    const { names } = this.#fields;
+    const parameters = this.#facts?.parameters ?? undefined;
+    return names === undefined && parameters === undefined ? undefined : { names, parameters };
   }
 
   #endWait(): void {
@@ -305,8 +335,4 @@ export class Recording {
     this.#queuedMs = this.queuedMs + performance.now() - this.#waitsSinceMs;
     this.#waitsSinceMs = null;
   }
-}
-
-function toGpuSeconds(shares: readonly GpuShare[]): number {
-  return shares.reduce((sum, { seconds }) => sum + seconds, 0);
 }

@@ -1,5 +1,5 @@
 import type { IncomingContext } from '#otel/span';
-import type { Fields } from '#wire';
+import type { Fields } from '#wire/message';
 
 /** The trace context of a request; undefined if it has none. `isContinued`: whether its trace may go on here. */
 export function readIncomingTrace(fields: Fields, isContinued: boolean): IncomingContext | undefined {

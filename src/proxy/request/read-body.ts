@@ -1,4 +1,5 @@
-import type { HttpExchange, RequestBodySink, SharedLimit } from '#wire';
+import type { SharedLimit } from '#shared-memory';
+import type { HttpExchange, RequestBodySink } from '#wire/client';
 import type { Abandonable, Exchange } from '../exchange.ts';
 import { Failure, type FailureCode } from '../failure.ts';
 

@@ -1,8 +1,8 @@
-import type { ResponseReader } from '#replicas/terms';
-import type { Fields } from '#wire';
+import type { ApiClient } from '#proxy/entry';
+import type { ResponseReader } from '#replicas/stored-responses';
+import type { Fields } from '#wire/message';
 import type { ProxySettings } from '../proxy-context.ts';
 import { tenantOf } from '../record/recorded-fields.ts';
-import type { ApiClient } from './api-clients.ts';
 import { resolveModel } from './model-aliases.ts';
 
 /** The tenant that a stored response belongs to: the whole of it, where a record has 256 characters. */

@@ -1,5 +1,6 @@
 import type { Fingerprint } from '#replicas';
-import { type Fields, type HttpExchange, isBodiless, type OutgoingHead, sizeOf } from '#wire';
+import { type HttpExchange, isBodiless, type OutgoingHead } from '#wire/client';
+import { type Fields, sizeOf } from '#wire/message';
 import { type RelayedHead, toClientTrailers } from '../attempt/headers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { FailureCode } from '../failure.ts';
@@ -75,7 +76,7 @@ export class Relay implements RelayedResponse, Sendable {
   constructor(
     exchange: Exchange,
     head: RelayedHead,
-    { reading, modelName }: ResponseUse,
+    { reading, modelName, routeLines }: ResponseUse,
     origin: ResponseOrigin,
   ) {
     this.#exchange = exchange;
@@ -94,11 +95,12 @@ export class Relay implements RelayedResponse, Sendable {
       this.#jsonTap = new JsonTap(reading);
     }
     const { http, requestId, admission } = exchange;
-    const ownLines = `X-Request-Id: ${requestId}\r\n`;
+    const ownLines = `X-Request-Id: ${requestId}\r\n${routeLines}`;
+    const replicaLines = routeLines === '' ? head.fieldLines : withoutRoute(head.fieldLines);
     const fieldLines =
       admission === null
-        ? head.fieldLines + ownLines
-        : withoutRateLimits(head.fieldLines) + ownLines + admission.fieldLines();
+        ? replicaLines + ownLines
+        : withoutRateLimits(replicaLines) + ownLines + admission.fieldLines();
     const { status, reason, contentLength } = head;
     this.#endsWithConnection = head.endsWithConnection;
     const outgoing = { status, reason, fieldLines, contentLength };
@@ -247,6 +249,11 @@ export class Relay implements RelayedResponse, Sendable {
     if (this.#holdTimer !== null) clearTimeout(this.#holdTimer);
     this.#holdTimer = null;
   }
+}
+
+/** What this gateway says of the route counts, not what one behind it says. */
+function withoutRoute(fieldLines: string): string {
+  return fieldLines.replace(/^x-gateway-(?:replica|route-reason):.*\r\n/gim, '');
 }
 
 /** The limits of the gateway count for the client, not those of a replica. */

@@ -13,17 +13,22 @@ export type ResponseFields = Pick<
   | 'prompt_audio_tokens'
   | 'prompt_image_tokens'
   | 'completion_audio_tokens'
+  | 'usage_source'
   | 'tokens_per_second'
   | 'ttft_ms'
   | 'gap_p50_ms'
   | 'gap_p95_ms'
+  | 'silence_ms'
+  | 'silence_after_ms'
   | 'finish_reasons'
   | 'timings'
   | 'response_id'
   | 'response_model'
   | 'cache_creation_tokens'
   | 'audio_seconds'
->;
+> &
+  // Until when a silence lasts.
+  Partial<Readonly<Pick<RequestRecord, 'e2e_ms'>>>;
 
 const FINISH_REASON = /^[a-z_]{1,32}$/i;
 const MAX_CHOICES = 128;

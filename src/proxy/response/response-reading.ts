@@ -21,4 +21,6 @@ export interface ResponseUse {
   readonly reading: ResponseReading | null;
   /** What the client called the model; null: what the engine calls it goes to the client. */
   readonly modelName: string | null;
+  /** Field lines that say which replica it is from, and why; empty: the client is not told. */
+  readonly routeLines: string;
 }

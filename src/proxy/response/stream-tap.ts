@@ -10,6 +10,9 @@ import {
 } from './response-fields.ts';
 import type { UsageFigures, UsageTally } from './usage-tally.ts';
 
+/** Shorter silences are in the percentiles of the gaps. */
+const LEAST_SILENCE_MS = 1_000;
+
 /** Reads an event stream as it passes: usage, first output, gaps, finish reasons, errors. No text. */
 export class StreamTap {
   readonly #requestArrivedMs: number;
@@ -81,10 +84,11 @@ export class StreamTap {
     if (chunk === null) return;
     if (chunk.kind === 'done') this.#isDone = true;
     if (chunk.hasError) this.#hasError = true;
-    if (chunk.usage !== null) {
+    const usage = chunk.usage ?? toRunningFigures(chunk);
+    if (usage !== null) {
       const isEnd = chunk.hasEmptyChoices || chunk.finished.length > 0;
       const isEmptyEnd = isEnd && this.outputCount === 0 && !chunk.hasOutput;
-      this.#usage.add(chunk.usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex, isEmptyEnd);
+      this.#usage.add(usage, chunk.hasEmptyChoices ? null : chunk.choiceIndex, isEmptyEnd);
     }
     if (chunk.timings !== null) this.#timings = chunk.timings;
     if (chunk.identity !== null) this.#noteIdentity(chunk.identity);
@@ -109,6 +113,7 @@ export class StreamTap {
   fill(fields: ResponseFields): void {
     const usage = this.#usage.total();
     fillUsage(fields, usage);
+    fields.usage_source = this.#usage.sourceOf(this.isWhole);
     if (this.#firstOutputMs !== null) fields.ttft_ms = this.#firstOutputMs - this.#requestArrivedMs;
     const rate = tokensPerSecond(usage.completionTokens, this.#lastOutputMs - (this.#firstOutputMs ?? 0));
     if (rate !== null) fields.tokens_per_second = rate;
@@ -117,14 +122,42 @@ export class StreamTap {
       fields.gap_p50_ms = gaps.p50;
       fields.gap_p95_ms = gaps.p95;
     }
+    this.#fillSilence(fields);
     this.#finishReasons.fill(fields);
     if (this.#timings !== null) fields.timings = this.#timings;
     fillIdentity(fields, this.#identity);
   }
 
+  /** The longest silence: between two events with output, or from the last one to the end. */
+  #fillSilence(fields: ResponseFields): void {
+    if (this.#firstOutputMs === null) return;
+    const firstAfterMs = this.#firstOutputMs - this.#requestArrivedMs;
+    const lastAfterMs = this.#lastOutputMs - this.#requestArrivedMs;
+    const gap = this.#gaps.longest() ?? { ms: 0, afterMs: 0 };
+    const endMs = (fields.e2e_ms ?? lastAfterMs) - lastAfterMs;
+    if (Math.max(gap.ms, endMs) < LEAST_SILENCE_MS) return;
+    fields.silence_ms = Math.max(gap.ms, endMs);
+    fields.silence_after_ms = endMs > gap.ms ? lastAfterMs : firstAfterMs + gap.afterMs;
+  }
+
   #noteIdentity({ id, model }: ResponseIdentity): void {
     this.#identity = { id: this.#identity.id ?? id, model: this.#identity.model ?? model };
   }
+}
+
+/**
+ * The tokens of a choice so far, in llama.cpp's `timings`, which are also on its last chunk: cached and processed tokens of
+ * the prompt, and predicted ones. Releases before `cache_n` do not tell all of the prompt. Null: it tells none.
+ */
+function toRunningFigures({ timings, choiceIndex }: StreamChunk): UsageFigures | null {
+  const { cache_n: cachedTokens, prompt_n: processed, predicted_n: completionTokens } = timings ?? {};
+  if (choiceIndex === null || !isCount(completionTokens)) return null;
+  if (!isCount(cachedTokens) || !isCount(processed)) return { completionTokens };
+  return { promptTokens: cachedTokens + processed, cachedTokens, completionTokens };
+}
+
+function isCount(value: number | undefined): value is number {
+  return value !== undefined && Number.isSafeInteger(value) && value >= 0;
 }
 
 /**

@@ -3,28 +3,35 @@ import type { MemberSpan, StreamChunk } from './events/stream-chunk.ts';
 import { isPlaceholder } from './usage-tally.ts';
 
 /**
- * What our `include_usage` changes in an engine's stream beside the usage chunk itself. It is undone for a client that
- * did not ask. Each endpoint has its rules per engine.
+ * What our `include_usage`, `continuous_usage_stats` and `timings_per_token` change in an engine's stream. It is undone for a client that did
+ * not ask. Each endpoint has its rules per engine.
  */
 export interface UndoRules {
+  /** The usage chunk: the client gets it only if it asked for it. */
+  readonly usageChunk: 'withhold' | 'pass';
   /** The `usage` member of chunks that are not the usage chunk: left, cut when null or zeros, always cut. */
   readonly cutUsage: 'never' | 'placeholder' | 'always';
   /** A member that the engine puts on the usage chunk instead of the finishing chunk. */
   readonly movedMember: 'timings' | 'systemFingerprint' | null;
+  /** Whether `timings` of chunks before the finishing chunk are cut. */
+  readonly cutsTimings: boolean;
 }
 
 /** What to do with one complete event of a stream for which we asked for usage. */
-export type UndoDecision = 'pass' | 'withhold' | 'cut_usage' | 'hold' | 'cut_usage_and_hold';
+export type UndoDecision = 'pass' | 'withhold' | 'cut_usage' | 'cut_timings' | 'hold' | 'cut_usage_and_hold';
 
 /** Decides on one event. */
 export function decideUndo(chunk: StreamChunk, rules: UndoRules): UndoDecision {
   if (chunk.kind !== 'object') return 'pass';
   if (chunk.hasEmptyChoices && chunk.usage !== null) {
+    if (rules.usageChunk === 'pass') return 'pass';
     return chunk.hasError || chunk.hasForeignMember ? 'cut_usage' : 'withhold';
   }
   const cuts = chunk.usageMember !== null && isCut(chunk, rules);
   if (rules.movedMember !== null && chunk.finished.length > 0) return cuts ? 'cut_usage_and_hold' : 'hold';
-  return cuts ? 'cut_usage' : 'pass';
+  if (cuts) return 'cut_usage';
+  const isRunning = chunk.choiceIndex !== null && chunk.finished.length === 0;
+  return rules.cutsTimings && isRunning && chunk.members.timings !== null ? 'cut_timings' : 'pass';
 }
 
 /**

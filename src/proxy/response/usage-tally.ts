@@ -82,6 +82,16 @@ export class UsageTally {
     }
   }
 
+  /**
+   * Where the figures come from. `final`: the engine said them of the whole stream. `progressive`: they are running figures
+   * of a stream that broke off. `absent`: there are none. `isWhole`: whether the stream declared itself complete.
+   */
+  sourceOf(isWhole: boolean): 'final' | 'progressive' | 'absent' {
+    if (Object.keys(this.total()).length === 0) return 'absent';
+    const isTotal = this.#totals.length > 0 && !this.#isInParts && !this.#isTotalPerChoice;
+    return isWhole || isTotal ? 'final' : 'progressive';
+  }
+
   /** The figures of the stream so far. */
   total(): UsageFigures {
     const perChoice = this.#totals.length > 0 ? this.#totals.entries() : this.#byChoice.entries();

@@ -1,5 +1,5 @@
 import { decodeRecords } from '#otel/otlp';
-import { readLines } from '../file-lines.ts';
+import { readLines } from '#records/files';
 import { type TracedRequest, toTracedRequest } from './traced-request.ts';
 
 /** Selects the records of one model, of one replica, or both. */

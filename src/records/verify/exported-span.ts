@@ -1,6 +1,6 @@
 import { AttributesDigester } from '#otel/otlp';
-import { isJsonObject, type JsonObject, listOf, parseJson, readJsonInt } from '#otel/otlp-json';
 import { LEDGER, RECORD_FIELDS } from '#otel/record/registry';
+import { readSpans, SpanValues } from '#records/files';
 
 /** Sums of tokens. */
 export interface TokenSums {
@@ -64,48 +64,27 @@ export type Declared = 'dropped' | 'lost' | 'unencodable' | 'rejected';
 const MAX_INSTANCE_CHARS = 256;
 const RANGE = /^(?:(.+):)?(\d{1,15})(?:-(\d{1,15}))?$/;
 /** A span with one of these names, whatever its value, is a record or a ledger span. */
-const MARKS: ReadonlySet<string> = new Set([
-  RECORD_FIELDS.request_id.name,
-  RECORD_FIELDS.seq.name,
-  LEDGER.number,
-]);
+const MARKS: readonly string[] = [RECORD_FIELDS.request_id.name, RECORD_FIELDS.seq.name, LEDGER.number];
 
-type Values = ReadonlyMap<string, JsonObject>;
-
-/** Reads the records and ledger spans in OTLP JSON. */
+/** Reads the records and ledger spans in lines of files. */
 export class SpanReader {
   readonly #digester = new AttributesDigester();
 
-  /** Reads a line: a TracesData message. Null for anything else, such as half a line. */
-  readLine(text: string): readonly ExportedSpan[] | null {
-    const message = parseJson(text);
-    if (!isJsonObject(message) || !Array.isArray(message.resourceSpans)) return null;
-    return message.resourceSpans
-      .flatMap((resourceSpans) => listOf(resourceSpans, 'scopeSpans'))
-      .flatMap((scopeSpans) => listOf(scopeSpans, 'spans'))
-      .flatMap((span) => this.#readSpan(span) ?? []);
+  /** Reads a line of OTLP JSON or of a spool. Null for anything else, such as half a line. */
+  readLine(line: Buffer): readonly ExportedSpan[] | null {
+    return readSpans(line)?.flatMap((span) => this.readSpan(span) ?? []) ?? null;
   }
 
-  /** Reads the spans of a record in OTLP JSON, separated by commas. */
-  readSpans(json: string): readonly ExportedSpan[] {
-    const spans = parseJson(`[${json}]`);
-    return Array.isArray(spans) ? spans.flatMap((span) => this.#readSpan(span) ?? []) : [];
-  }
-
-  #readSpan(span: unknown): ExportedSpan | null {
-    const values = new Map<string, JsonObject>();
-    let isOurs = false;
-    for (const attribute of listOf(span, 'attributes')) {
-      if (!isJsonObject(attribute) || typeof attribute.key !== 'string') continue;
-      if (MARKS.has(attribute.key)) isOurs = true;
-      if (isJsonObject(attribute.value)) values.set(attribute.key, attribute.value);
-    }
-    const instance = textOf(values, RECORD_FIELDS.instance.name);
+  /** Reads a span of OTLP JSON. Null: it is neither a record nor a ledger span. */
+  readSpan(span: unknown): ExportedSpan | null {
+    const values = new SpanValues(span);
+    const isOurs = MARKS.some((name) => values.hasName(name));
+    const instance = values.text(RECORD_FIELDS.instance.name);
     const isLedger = values.has(LEDGER.number);
     const none = isOurs ? ({ kind: 'unidentified' } as const) : null;
     if (instance === undefined || instance.length > MAX_INSTANCE_CHARS) return none;
     if (isLedger) return this.#readLedger(instance, values, span);
-    const seq = countOf(values, RECORD_FIELDS.seq.name);
+    const seq = values.count(RECORD_FIELDS.seq.name);
     if (seq === undefined || seq === 0) return none;
     return {
       kind: 'record',
@@ -113,17 +92,17 @@ export class SpanReader {
       seq,
       digest: this.#digester.digestJsonSpan(span),
       tokens: {
-        prompt: countOf(values, RECORD_FIELDS.prompt_tokens.name) ?? 0,
-        completion: countOf(values, RECORD_FIELDS.completion_tokens.name) ?? 0,
-        cached: countOf(values, RECORD_FIELDS.cached_tokens.name) ?? 0,
+        prompt: values.count(RECORD_FIELDS.prompt_tokens.name) ?? 0,
+        completion: values.count(RECORD_FIELDS.completion_tokens.name) ?? 0,
+        cached: values.count(RECORD_FIELDS.cached_tokens.name) ?? 0,
       },
     };
   }
 
   /** A ledger span that lacks something is one that was changed. */
-  #readLedger(instance: string, values: Values, span: unknown): ExportedLedger {
-    const count = (name: string) => countOf(values, name) ?? 0;
-    const chain = textOf(values, LEDGER.chain) ?? '';
+  #readLedger(instance: string, values: SpanValues, span: unknown): ExportedLedger {
+    const count = (name: string) => values.count(name) ?? 0;
+    const chain = values.text(LEDGER.chain) ?? '';
     const digest = this.#digester.digestJsonSpan(span, LEDGER.chain);
     const own = (name: string) => rangesOf(values, name, instance);
     return {
@@ -143,29 +122,17 @@ export class SpanReader {
       lost: own(LEDGER.lost),
       unencodable: own(LEDGER.unencodable),
       rejected: own(LEDGER.rejected),
-      digests: Buffer.from(textOf(values, LEDGER.digests) ?? '', 'base64'),
-      previous: textOf(values, LEDGER.previous) ?? '',
-      isFinal: values.get(LEDGER.final)?.boolValue === true,
+      digests: Buffer.from(values.text(LEDGER.digests) ?? '', 'base64'),
+      previous: values.text(LEDGER.previous) ?? '',
+      isFinal: values.isTrue(LEDGER.final),
       isIntact: digest !== null && Buffer.from(digest).toString('hex') === chain,
     };
   }
 }
 
-function textOf(values: Values, name: string): string | undefined {
-  const text = values.get(name)?.stringValue;
-  return typeof text === 'string' ? text : undefined;
-}
-
-function countOf(values: Values, name: string): number | undefined {
-  const value = values.get(name);
-  const number = value === undefined ? undefined : readJsonInt(value);
-  return number !== undefined && number >= 0 ? number : undefined;
-}
-
 /** What is no range is left out: the chain of its ledger span is wrong then. */
-function rangesOf(values: Values, name: string, instance: string) {
-  return listOf(values.get(name)?.arrayValue, 'values').flatMap((item) => {
-    const text = isJsonObject(item) && typeof item.stringValue === 'string' ? item.stringValue : '';
+function rangesOf(values: SpanValues, name: string, instance: string) {
+  return values.texts(name).flatMap((text) => {
     const [, elsewhere = instance, first, last = first] = RANGE.exec(text) ?? [];
     if (first === undefined || Number(last) < Number(first)) return [];
     return [{ instance: elsewhere, first: Number(first), last: Number(last) }];

@@ -1,5 +1,3 @@
-import { readSpoolLine } from '#otel/disk';
-import { toSpanJson } from '#otel/otlp';
 import { type ExportedSpan, SpanReader } from './exported-span.ts';
 import { InstanceCheck } from './instance-check.ts';
 import { createPageAllowance } from './seq-pages.ts';
@@ -29,17 +27,9 @@ export class Verification {
 
   /** Adds a line of a file: OTLP JSON, or of a spool file. Null: a line that is too long. */
   addLine(line: Buffer | null): void {
-    const spans = line === null ? null : this.#readLine(line);
+    const spans = line === null ? null : this.#reader.readLine(line);
     if (spans === null) this.brokenLines += 1;
     for (const span of spans ?? []) this.#add(span);
-  }
-
-  #readLine(line: Buffer): readonly ExportedSpan[] | null {
-    const spans = this.#reader.readLine(line.toString());
-    if (spans !== null) return spans;
-    const encodedSpan = readSpoolLine(line);
-    const json = encodedSpan === null ? null : toSpanJson(encodedSpan);
-    return json === null ? null : this.#reader.readSpans(json);
   }
 
   #add(span: ExportedSpan): void {

@@ -1,4 +1,5 @@
-import { groupByModel, type ModelServer, type Reachability } from '#replicas/terms';
+import type { Reachability } from '#replicas/reachability';
+import { groupByModel, type ModelServer } from '#replicas/routing';
 
 /** How many replicas serve a model. */
 export interface ModelAvailability {

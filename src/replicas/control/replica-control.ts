@@ -1,34 +1,36 @@
 import { orStartError } from '#base';
-import type { Config } from '#config';
+import type { Config, SecuredReplica } from '#config';
 import { toShownName } from '#otel/base';
 import type { ConnectionTimeouts } from '#replicas';
+import type { ListedPodUids, Resolver, SourceState } from '#replicas/discovery';
+import { type DiscoveryLog, type DiscoverySettings, ReplicaDiscovery } from '#replicas/discovery';
+import { createDrainFile, Drains, forgetGoneNames } from '#replicas/drains';
+import {
+  type EndedStream,
+  FrozenWatch,
+  type HealthAction,
+  HealthChecker,
+  type HealthDecisionCount,
+  HealthDecisions,
+  PeerWatch,
+  StreamTimes,
+} from '#replicas/health';
+import type { HealthDecision } from '#replicas/health-state';
+import type { ProbeTarget } from '#replicas/probes';
+import { type EngineProbe, probeEngine } from '#replicas/probes';
+import {
+  BackgroundCounts,
+  findLastServer,
+  type RegisteredReplica,
+  type ReplicaChanges,
+  ReplicaRegistry,
+  type ShadowTrial,
+} from '#replicas/registry';
 import type { SharedState } from '#replicas/shared';
-import type { HealthDecision, PoolSnapshot } from '#replicas/terms';
+import type { PoolSnapshot } from '#replicas/terms';
 import type { OnStateWrite } from '#state-dir';
 import type { Observation } from '#verdict';
-import { createPodCheck } from './discovery/kubernetes/gate/pod-check.ts';
-import type { ListedPodUids } from './discovery/kubernetes/list-pod-uids.ts';
-import {
-  type DiscoveryLog,
-  type DiscoverySettings,
-  ReplicaDiscovery,
-} from './discovery/replica-discovery.ts';
-import type { Resolver } from './discovery/resolver.ts';
-import type { SourceState } from './discovery/source-state.ts';
-import { createDrainFile } from './drains/drain-file.ts';
-import { Drains } from './drains/drains.ts';
-import { forgetGoneNames } from './drains/forget-gone.ts';
-import { type EngineProbe, probeEngine } from './engine-probe.ts';
-import { FrozenWatch } from './health/frozen-watch.ts';
-import { HealthChecker } from './health/health-checker.ts';
-import { type HealthAction, type HealthDecisionCount, HealthDecisions } from './health/health-decisions.ts';
-import { PeerWatch } from './health/peer-watch.ts';
-import { type EndedStream, StreamTimes } from './health/stream-times.ts';
 import { type ModelAvailability, toModelAvailabilities } from './model-availability.ts';
-import type { ProbeTarget } from './probe.ts';
-import { BackgroundCounts } from './registry/background-counts.ts';
-import type { RegisteredReplica } from './registry/registered-replica.ts';
-import { type ReplicaChanges, ReplicaRegistry } from './registry/registry.ts';
 
 export interface ReplicaControlSettings {
   readonly config: DiscoverySettings & Omit<Config, 'replicas'>;
@@ -130,6 +132,8 @@ export class ReplicaControl {
   readonly #checker: HealthChecker;
   readonly #streamTimes: StreamTimes;
   readonly #discovery: ReplicaDiscovery;
+  readonly #rampMs: () => number;
+  readonly #trialEnds = new Map<string, NodeJS.Timeout>();
 
   constructor(
     { config }: ReplicaControlSettings,
@@ -141,6 +145,7 @@ export class ReplicaControl {
     this.backgroundCounts = background;
     this.#link = link;
     this.#opened = opened;
+    this.#rampMs = rampMs;
     const { health: table, silences, ramps } = shared;
     const decisions = new HealthDecisions({
       registry,
@@ -161,7 +166,6 @@ export class ReplicaControl {
       resolver,
       log,
       probeHealth,
-      checkPod: createPodCheck({ connectMs: config.timeouts.connectMs, probeHealth }),
       beginRamp(name) {
         const durationMs = rampMs();
         if (durationMs > 0 && !drains.stateOf(name).drained)
@@ -196,8 +200,44 @@ export class ReplicaControl {
     return changes;
   }
 
+  /**
+   * Makes a replica a shadow for a while. Resolves when no worker sends it a client's request any more. The caller has
+   * made sure that others serve its models.
+   */
+  async beginTrial(replica: RegisteredReplica, share: number, forMs: number): Promise<void> {
+    const { trial, name } = replica;
+    const nowMs = Date.now();
+    replica.setTrial({
+      share,
+      since: trial?.since ?? new Date(nowMs).toISOString(),
+      until: new Date(nowMs + forMs).toISOString(),
+      ignoresDrain: trial?.ignoresDrain ?? replica.drain.drained,
+    });
+    clearTimeout(this.#trialEnds.get(name));
+    this.#trialEnds.set(name, setTimeout(() => void this.endTrial(replica), forMs).unref());
+    if (!isSameTrial(trial, replica.trial)) await this.#discovery.republish();
+  }
+
+  /** Ends that. A replica that is not drained serves again, with a growing share of the turns if `rollout.ramp` says so. */
+  async endTrial(replica: RegisteredReplica): Promise<void> {
+    clearTimeout(this.#trialEnds.get(replica.name));
+    this.#trialEnds.delete(replica.name);
+    if (replica.trial === null) return;
+    replica.setTrial(null);
+    const durationMs = this.#rampMs();
+    if (durationMs > 0 && !replica.drain.drained && replica.shadow === null)
+      this.drains.setRamp(replica.name, { elapsedMs: 0, durationMs });
+    await this.#discovery.republish();
+  }
+
+  /** A model that nobody would serve with these replicas, because the last one becomes a shadow; null: there is none. */
+  findLastServer(wanted: readonly Pick<SecuredReplica, 'name' | 'role'>[]) {
+    return findLastServer(this.registry.replicas, wanted);
+  }
+
   /** Looks for nothing any more and checks nothing. Drains still work, as does what the admin API asks for. */
   stop(): void {
+    for (const timer of this.#trialEnds.values()) clearTimeout(timer);
     this.#discovery.stop();
     this.#checker.stop();
   }
@@ -219,7 +259,7 @@ export class ReplicaControl {
 
   /** How many replicas each model has. */
   get models(): readonly ModelAvailability[] {
-    return toModelAvailabilities(this.registry.replicas);
+    return toModelAvailabilities(this.registry.serving);
   }
 
   /** Asks a replica for its models if they are not configured, even a drained one: it is about to be undrained. */
@@ -270,4 +310,9 @@ export class ReplicaControl {
     this.registry.noteApplied(snapshot.version);
     await this.#link.confirm();
   }
+}
+
+/** Whether workers need not be told: only its end has moved. */
+function isSameTrial(before: ShadowTrial | null, after: ShadowTrial | null): boolean {
+  return before?.share === after?.share && before?.ignoresDrain === after?.ignoresDrain;
 }

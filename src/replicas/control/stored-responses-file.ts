@@ -5,7 +5,7 @@ import {
   parseResponse,
   printResponse,
   type StoredResponses,
-} from '#replicas/shared';
+} from '#replicas/stored-responses';
 import { createStateFile, type DamageLog, type Parsed } from '#state-dir';
 
 const FILE_NAME = 'responses.txt';

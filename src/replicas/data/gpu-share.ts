@@ -1,34 +1,33 @@
 import type { GpuTimeTable } from '#replicas/shared';
 
-/** Whose GPU time is divided. `gpuCount` may change. */
-interface SharedReplica {
-  readonly slot: number;
-  readonly config: { readonly gpuCount: number | null };
-}
-
 /**
- * The part of a replica's GPU time that one lease takes. It counts for no record, unless `claim` says that one is made.
+ * The part of a replica's GPU time that one lease takes, and what that costs. It counts for no record, unless `claim` says that one is made.
  */
 export class GpuShare {
   readonly #table: GpuTimeTable;
   readonly #worker: number;
-  readonly #replica: SharedReplica;
-  readonly #beganAt: number;
+  readonly #slot: number;
+  readonly #began: ReturnType<GpuTimeTable['begin']>;
   #isClaimed = false;
   /** Null until it has ended. */
-  #ms: number | null = null;
+  #part: ReturnType<GpuTimeTable['end']> | null = null;
 
-  /** Begins a share. */
-  constructor(table: GpuTimeTable, worker: number, replica: SharedReplica) {
+  /** Begins a share of the replica with this slot. */
+  constructor(table: GpuTimeTable, worker: number, slot: number) {
     this.#table = table;
     this.#worker = worker;
-    this.#replica = replica;
-    this.#beganAt = table.begin(worker, replica.slot, replica.config.gpuCount ?? 0);
+    this.#slot = slot;
+    this.#began = table.begin(worker, slot);
   }
 
   /** 0 until it has ended. */
   get seconds(): number {
-    return (this.#ms ?? 0) / 1000;
+    return (this.#part?.ms ?? 0) / 1000;
+  }
+
+  /** In units of the currency; null until it has ended, and if the replica has no price. */
+  get cost(): number | null {
+    return this.#part?.cost ?? null;
   }
 
   /** A record will contain it. */
@@ -40,16 +39,13 @@ export class GpuShare {
   disclaim(): void {
     if (!this.#isClaimed) return;
     this.#isClaimed = false;
-    if (this.#ms !== null) this.#table.noteUnrecorded(this.#worker, this.#replica.slot, this.#ms);
+    if (this.#part !== null) this.#table.noteUnrecorded(this.#worker, this.#slot, this.#part);
   }
 
   /** Ends it, unless it has ended. */
   end(): void {
-    if (this.#ms !== null) return;
-    const { slot, config } = this.#replica;
-    this.#ms = this.#table.end(this.#worker, slot, {
-      gpuCount: config.gpuCount ?? 0,
-      beganAt: this.#beganAt,
+    this.#part ??= this.#table.end(this.#worker, this.#slot, {
+      began: this.#began,
       isRecorded: this.#isClaimed,
     });
   }

@@ -1,3 +1,4 @@
+import type { Route } from '#replicas/route';
 import type { decideWhyNone } from '#replicas/routing';
 import type { GpuShare } from './gpu-share.ts';
 import type { Replica } from './replica.ts';
@@ -5,12 +6,15 @@ import type { Replica } from './replica.ts';
 /** One unit of `inflight` on a replica, already counted. Released once, however often it is disposed. */
 export class Lease implements Disposable {
   readonly replica: Replica;
+  /** How the replica was chosen. */
+  readonly route: Route;
   /** Null: the replica has no `gpu_count`. */
   readonly gpuShare: GpuShare | null;
   #isHeld = true;
 
-  constructor(replica: Replica) {
+  constructor(replica: Replica, route: Route) {
     this.replica = replica;
+    this.route = route;
     this.gpuShare = replica.beginGpuShare();
   }
 

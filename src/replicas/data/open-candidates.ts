@@ -9,6 +9,8 @@ export interface PickContext {
   readonly prefixKey: number | null;
   /** The request's ticket if it waits for a replica with room; else null. */
   readonly ticket: number | null;
+  /** Whether it is for the one replica that was not tried, and those tried have not failed it. */
+  readonly isForOne?: boolean;
 }
 
 /** The candidates as one request sees them. */

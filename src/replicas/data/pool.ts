@@ -1,25 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
-import { decideWhyNone, POLICIES, PrefixPopularity } from '#replicas/routing';
+import type { HealthSettings } from '#replicas/health-state';
 import {
-  CURSORS,
-  type HealthSettings,
-  isCalledAs,
-  mayRead,
-  type ResponseOrigin,
-  type StoredResponses,
-} from '#replicas/shared';
-import {
+  decideWhyNone,
   groupByModel,
   listModels,
   onlyModelOf,
-  type PoolSnapshot,
-  type ResponseReader,
-} from '#replicas/terms';
+  POLICIES,
+  PrefixPopularity,
+} from '#replicas/routing';
+import { CURSORS } from '#replicas/shared';
+import type { ResponseReader } from '#replicas/stored-responses';
+import { isCalledAs, mayRead, type ResponseOrigin, type StoredResponses } from '#replicas/stored-responses';
+import type { PoolSnapshot } from '#replicas/terms';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
 import { Replica, type ReplicaCollaborators } from './replica.ts';
-import { Rotation } from './rotation.ts';
+import { ROUTE_HOME, Rotation } from './rotation.ts';
 import { SilenceSampler } from './silence-sampler.ts';
 import { type Wait, WaitQueue } from './wait-queue.ts';
 
@@ -53,10 +50,13 @@ export class ReplicaPool {
   #snapshot: PoolSnapshot = { version: 0, replicas: [], isComplete: true, cursors: new Map() };
   #bySlot: ReadonlyMap<number, Replica> = new Map();
   #bySeed: ReadonlyMap<number, Replica | null> = new Map();
+  /** Removed replicas that may still have requests in flight here. */
+  readonly #leaving = new Set<Replica>();
   /** One rotation for each known model. Unknown names share `#rotationOfUnknown`, so that they cost no memory. */
   #rotations: ReadonlyMap<string, Rotation> = new Map();
   #rotationOfUnknown: Rotation;
   #rotationOfAll: Rotation;
+  #shadowsByModel: ReadonlyMap<string, readonly Replica[]> = new Map();
   #isAnyListKnown = false;
   #models: readonly string[] = [];
   #onlyModel: string | null = null;
@@ -79,7 +79,7 @@ export class ReplicaPool {
       shared,
       worker,
       clock: collaborators.clock,
-      replicas: () => this.#bySlot.values(),
+      replicas: () => this.#sampled(),
     });
     this.#silences.configure(settings.health.frozenAfterMs);
   }
@@ -97,13 +97,20 @@ export class ReplicaPool {
       return known ?? new Replica(replicaSnapshot, this.#settings.timeouts, this.#collaborators);
     });
     this.#bySlot = new Map(replicas.map((replica) => [replica.slot, replica]));
-    this.#bySeed = bySeed(replicas);
-    for (const [slot, replica] of previous) if (!this.#bySlot.has(slot)) replica.retire();
+    const shadows = replicas.filter(({ shadow }) => shadow !== null);
+    const serving = shadows.length === 0 ? replicas : replicas.filter(({ shadow }) => shadow === null);
+    this.#shadowsByModel = groupByModel(shadows).byModel;
+    this.#bySeed = bySeed(serving);
+    for (const [slot, replica] of previous) {
+      if (this.#bySlot.has(slot)) continue;
+      replica.retire();
+      this.#leaving.add(replica);
+    }
 
-    this.#isAnyListKnown = replicas.some(({ models }) => models !== null);
-    this.#models = listModels(replicas);
-    this.#onlyModel = onlyModelOf(replicas);
-    const { byModel, ofUnknown } = groupByModel(replicas);
+    this.#isAnyListKnown = serving.some(({ models }) => models !== null);
+    this.#models = listModels(serving);
+    this.#onlyModel = onlyModelOf(serving);
+    const { byModel, ofUnknown } = groupByModel(serving);
     const present = this.#rotations;
     this.#rotations = new Map(
       [...snapshot.cursors].map(([model, cursor]) => [
@@ -112,7 +119,7 @@ export class ReplicaPool {
       ]),
     );
     this.#rotationOfUnknown = this.#toRotation(ofUnknown, CURSORS.unknownModels, this.#rotationOfUnknown);
-    this.#rotationOfAll = this.#toRotationOfAll(replicas);
+    this.#rotationOfAll = this.#toRotationOfAll(serving);
     this.#waitQueue.regroup();
   }
 
@@ -137,10 +144,18 @@ export class ReplicaPool {
     return this.#rotationOf(model).mayFoldCase;
   }
 
-  /** The key that stands for the beginning of a request's text. Call it once for each request: it counts them. */
-  prefixKeyOf(model: string, prefixHashes: readonly string[]): number | null {
+  /**
+   * The beginning of a request's text that decides where it goes; null if it has none. Call it once for each request: it
+   * counts them.
+   */
+  matchPrefix(model: string, prefixHashes: readonly string[]): ReturnType<PrefixPopularity['match']> {
     const { popularity, candidates } = this.#rotationOf(model);
-    return popularity.keyOf(prefixHashes, candidates.length);
+    return popularity.match(prefixHashes, candidates.length);
+  }
+
+  /** Notes that a request with this prefix is sent to a replica. */
+  notePrefixSent(model: string, match: Parameters<PrefixPopularity['noteSent']>[0], { seed }: Replica): void {
+    this.#rotationOf(model).popularity.noteSent(match, seed);
   }
 
   /**
@@ -153,6 +168,23 @@ export class ReplicaPool {
     prefixKey: number | null = null,
   ): Lease | NoLease | 'busy' {
     return this.#acquireFrom(this.#rotationOf(model), { tried, prefixKey, ticket: null });
+  }
+
+  /** The shadows that get copies of the requests of a model. */
+  shadowsOf(model: string): readonly Replica[] {
+    return this.#shadowsByModel.get(model) ?? NO_REPLICAS;
+  }
+
+  /** A lease on a shadow, for a copy; null: it gets none now, or has so many in flight. */
+  acquireCopy(replica: Replica, limit: number): Lease | null {
+    const { shadow } = replica;
+    if (shadow === null || (replica.isDrained && !shadow.ignoresDrain)) return null;
+    return replica.tryBeginCopy(limit) ? new Lease(replica, ROUTE_HOME) : null;
+  }
+
+  /** How many requests wait for a replica with room, in all threads. */
+  get waitingCount(): number {
+    return this.#collaborators.shared.waiting.count;
   }
 
   /** Notes that the response with this id was made at a replica. Engines that keep responses keep them for themselves. */
@@ -179,13 +211,13 @@ export class ReplicaPool {
   acquireOne(replica: Replica, model: string | null, tried: ReadonlySet<Replica>): Lease | 'busy' | null {
     const rotation = model === null ? this.#rotationOfAll : this.#rotationOf(model);
     const picked = rotation.pickOne(replica, { tried, prefixKey: null, ticket: null });
-    return picked instanceof Replica ? new Lease(picked) : picked;
+    return picked instanceof Replica ? new Lease(picked, ROUTE_HOME) : picked;
   }
 
   /** Waits for a lease on this replica, at most `timeoutMs`. `overloaded`: the wait queue is full. */
   waitForOne(replica: Replica, model: string, timeoutMs: number): Wait | 'overloaded' {
     const others = this.#rotationOf(model).candidates.filter((candidate) => candidate !== replica);
-    return this.waitFor(model, { tried: new Set(others), prefixKey: null }, timeoutMs);
+    return this.waitFor(model, { tried: new Set(others), prefixKey: null, isForOne: true }, timeoutMs);
   }
 
   /** Waits for a lease, at most `timeoutMs`. `overloaded`: the wait queue is full. */
@@ -196,7 +228,7 @@ export class ReplicaPool {
   /** A lease on the next replica, whatever it serves: for GET /v1/models. `max_inflight` does not hold for it. */
   acquireAny(tried: ReadonlySet<Replica>): Lease | NoLease {
     const picked = this.#rotationOfAll.pick({ tried, prefixKey: null, ticket: null });
-    return picked === null ? this.#whyNone(this.#rotationOfAll, tried) : new Lease(picked);
+    return picked ?? this.#whyNone(this.#rotationOfAll, tried);
   }
 
   /** What a stream of this model is to `SilenceLimits`. */
@@ -225,9 +257,17 @@ export class ReplicaPool {
     for (const replica of this.#bySlot.values()) replica.upstream.destroy();
   }
 
+  /** Those whose streams are looked at: what runs on a removed replica still holds places in limits. */
+  #sampled(): readonly Replica[] {
+    for (const replica of this.#leaving) {
+      if (this.#bySlot.has(replica.slot) || !replica.isBusy) this.#leaving.delete(replica);
+    }
+    return [...this.#bySlot.values(), ...this.#leaving];
+  }
+
   #acquireFrom(rotation: Rotation, context: PickContext): Lease | NoLease | 'busy' {
     const picked = rotation.pick(context);
-    if (picked !== null) return new Lease(picked);
+    if (picked !== null) return picked;
     return rotation.hasUntried(context.tried) ? 'busy' : this.#whyNone(rotation, context.tried);
   }
 
@@ -259,6 +299,8 @@ export class ReplicaPool {
     return new Rotation(replicas, settings, this.#collaborators.shared);
   }
 }
+
+const NO_REPLICAS: readonly Replica[] = [];
 
 /** Two replicas with the same seed cannot be told apart by it. */
 function bySeed(replicas: readonly Replica[]): ReadonlyMap<number, Replica | null> {

@@ -1,5 +1,5 @@
+import { hasTakenBack, type RampTable } from '#replicas/ramps';
 import type { CandidateSet, Candidates } from '#replicas/routing';
-import { hasTakenBack, type RampTable } from '#replicas/shared';
 import type { OpenCandidates } from './open-candidates.ts';
 import type { Replica } from './replica.ts';
 
@@ -66,6 +66,11 @@ export class RampedCandidates implements Candidates {
   isOpen(index: number): boolean {
     const share = this.#context.shares.get(index);
     return (share === undefined || this.#isItsTurn(index, share)) && this.#candidates.isOpen(index);
+  }
+
+  /** Whether this candidate is on a ramp. */
+  isRamping(index: number): boolean {
+    return this.#context.shares.has(index);
   }
 
   inflightAt(index: number): number {

@@ -1,20 +1,16 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import type { HealthDecision } from '#replicas/health-state';
+import { type ReachabilityReason, toConnectionReason, toReachability } from '#replicas/reachability';
 import type { SharedState } from '#replicas/shared';
-import type { Engine, ReplicaConfig } from '#replicas/terms';
-import {
-  type HealthDecision,
-  type ReachabilityReason,
-  type ReplicaSnapshot,
-  toConnectionReason,
-} from '#replicas/terms';
+import type { Engine, ReplicaConfig, ReplicaSnapshot, ShadowRole } from '#replicas/terms';
+import type { DeadlineClock } from '#wire';
 import {
   copyToKeep,
-  type DeadlineClock,
   type SharedReads,
   type UpstreamConnection,
   type UpstreamConnections,
-} from '#wire';
+} from '#wire/upstream';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
 import { GpuShare } from './gpu-share.ts';
 import { createUpstreamConnections } from './upstream.ts';
@@ -48,6 +44,8 @@ export class Replica {
   #snapshot: ReplicaSnapshot;
   #timeouts: ConnectionTimeouts;
   #upstream: UpstreamConnections;
+  /** Those before: they have no requests but those that were in flight. */
+  #formerUpstreams: readonly UpstreamConnections[] = [];
   #isRetired = false;
   #acceptsIncludeUsage = false;
   readonly #fingerprints = new WeakMap<UpstreamConnection, Fingerprint>();
@@ -95,6 +93,21 @@ export class Replica {
     return this.#snapshot.knowledge.engineVersion;
   }
 
+  /** How it is a shadow; null: it serves clients. Read again in the tick that writes a client's request. */
+  get shadow(): ShadowRole | null {
+    return this.#snapshot.shadow;
+  }
+
+  /** Whether it takes no clients' requests, because it is drained or a shadow. */
+  get isClosed(): boolean {
+    return this.shadow !== null || this.isDrained;
+  }
+
+  /** Whether its share of the turns grows. */
+  get isOnRamp(): boolean {
+    return this.#collaborators.shared.ramps.progressOf(this.slot) !== null;
+  }
+
   /** Requests in flight, of all threads. */
   get inflight(): number {
     return this.#collaborators.shared.inflightOf(this.slot);
@@ -113,6 +126,12 @@ export class Replica {
   /** Whether it fails, and so is tried only when no other candidate can be. */
   get isFailing(): boolean {
     return this.#collaborators.shared.health.isFailing(this.slot);
+  }
+
+  /** Whether the last thing that was found out is that it does not answer. */
+  get isUnreachable(): boolean {
+    const finding = this.#collaborators.shared.reachability.findingOf(this.slot);
+    return finding !== null && toReachability(finding) === 'unreachable';
   }
 
   /** Whether it fails and the present request must find out whether it still does. */
@@ -190,6 +209,11 @@ export class Replica {
     return this.#upstream;
   }
 
+  /** The same, and those before that still have requests. */
+  get upstreams(): readonly UpstreamConnections[] {
+    return [this.#upstream, ...this.#formerUpstreams.filter(({ hasOpen }) => hasOpen)];
+  }
+
   /** Takes over a later snapshot of it. New requests use new connections if its certificates have changed. */
   update(snapshot: ReplicaSnapshot): void {
     const { tls } = this.config;
@@ -201,14 +225,20 @@ export class Replica {
   reconnect(timeouts: ConnectionTimeouts): void {
     this.#timeouts = timeouts;
     this.#upstream.retire();
+    this.#formerUpstreams = this.upstreams.filter(({ hasOpen }) => hasOpen);
     this.#upstream = createUpstreamConnections(this.config, { ...this.#collaborators, timeouts });
+  }
+
+  /** Whether this thread has requests in flight on it. */
+  get isBusy(): boolean {
+    const { shared, worker } = this.#collaborators;
+    return shared.inflightOfWorker(worker, this.slot) > 0;
   }
 
   /** Notes that it was removed. Closes its connections once this thread has no request in flight on it. */
   retire(): void {
-    const { shared, worker } = this.#collaborators;
     this.#isRetired = true;
-    if (shared.inflightOfWorker(worker, this.slot) === 0) this.#upstream.destroy();
+    if (!this.isBusy) this.#upstream.destroy();
   }
 
   /**
@@ -228,6 +258,12 @@ export class Replica {
     return shared.beginInflight(worker, this.slot, this.config.maxInflight);
   }
 
+  /** Counts a copy in flight and returns true, or returns false if so many are, or it is at its `max_inflight`. */
+  tryBeginCopy(limit: number): boolean {
+    const { shared, worker } = this.#collaborators;
+    return shared.beginInflight(worker, this.slot, Math.min(limit, this.config.maxInflight ?? limit));
+  }
+
   /** Counts a request in flight, whatever its `max_inflight`. */
   begin(): void {
     const { shared, worker } = this.#collaborators;
@@ -243,7 +279,7 @@ export class Replica {
   /** Begins a lease's share of its GPU time; null if it has no `gpu_count`. */
   beginGpuShare(): GpuShare | null {
     const { shared, worker } = this.#collaborators;
-    return this.config.gpuCount ? new GpuShare(shared.gpuTimes, worker, this) : null;
+    return this.config.gpuCount ? new GpuShare(shared.gpuTimes, worker, this.slot) : null;
   }
 
   /** Counts a request that ended. */

@@ -1,5 +1,7 @@
+import { countExclusions, decideRouteReason, type Exclusion, type Route } from '#replicas/route';
 import { CandidateSet, type PrefixPopularity, type RoutingPolicy, roundRobin } from '#replicas/routing';
 import type { SharedState } from '#replicas/shared';
+import { Lease } from './lease.ts';
 import { OpenCandidates, type PickContext } from './open-candidates.ts';
 import { findRamping, type RampedCandidates, type Ramping, rampCandidates } from './ramped-candidates.ts';
 import type { Replica } from './replica.ts';
@@ -21,7 +23,31 @@ interface Eligible {
   readonly ramping: Ramping | null;
   /** Tried when no other can be. */
   readonly failing: CandidateSet;
+  /** What all requests have in common that nothing else keeps from a candidate. */
+  readonly plain: PlainRoutes;
 }
+
+/** The routes of such requests, made once: nearly every request has one of them. */
+interface PlainRoutes {
+  readonly facts: Parameters<typeof decideRouteReason>[0];
+  readonly ruledOut: Route['ruledOut'];
+  readonly byReason: Map<Route['reason'], Route>;
+}
+
+/** The choice of one request. */
+interface Choice {
+  readonly index: number;
+  readonly failing: Parameters<typeof decideRouteReason>[0]['failing'];
+  /** Null: no ramp has made a difference. */
+  readonly ramped: RampedCandidates | null;
+  readonly eligible: Eligible;
+}
+
+/** The route to the one replica that has what a request is about. */
+export const ROUTE_HOME: Route = { reason: 'response_home', candidates: 1, ruledOut: null };
+
+/** Of more candidates, those at their `max_inflight` are not counted for each request: to look at each takes 30 ns. */
+const MAX_LOOKED_AT = 256;
 
 /**
  * The candidates for one model in configured order, and the cursor that all threads share. The cursor is left after the
@@ -34,6 +60,8 @@ export class Rotation {
   readonly mayFoldCase: boolean;
   readonly #settings: RotationSettings;
   readonly #shared: SharedState;
+  /** Whether each request counts who is at its `max_inflight`. */
+  readonly #countsLimits: boolean;
   /** Derived again when drains or health have changed, so that a pick costs the same however many are drained. */
   #eligible: Eligible | null = null;
 
@@ -43,34 +71,107 @@ export class Rotation {
     this.mayFoldCase = candidates.some((candidate) => candidate.mayFoldCase);
     this.#settings = settings;
     this.#shared = shared;
+    this.#countsLimits =
+      settings.isLimited &&
+      candidates.length <= MAX_LOOKED_AT &&
+      candidates.some(({ config }) => config.maxInflight !== null);
   }
 
   /**
-   * Picks a candidate that is not drained, not tried and not at its `max_inflight`, moves the cursor past it and counts
-   * a request in flight on it. Null if there is none, or if requests that have waited longer come first.
+   * A lease on a candidate that is not drained, not tried and not at its `max_inflight`; the cursor moves past it. Null if
+   * there is none, or if requests that have waited longer come first.
    */
-  pick(context: PickContext): Replica | null {
+  pick(context: PickContext): Lease | null {
     const { cursor, policy, isLimited } = this.#settings;
     const candidates = new OpenCandidates(this.candidates, context, isLimited);
     const first = this.#deriveEligible();
     const ramped = first.ramping === null ? null : this.#onRamp(first, first.ramping, candidates);
     for (;;) {
-      const { ok, failing } = this.#deriveEligible();
-      const retried = failing.size === 0 ? null : this.#claimRetry(failing, candidates);
-      if (retried !== null && this.#begin(retried)) return retried;
+      const eligible = this.#deriveEligible();
+      const { ok, failing } = eligible;
+      const retriedIndex = failing.size === 0 ? null : this.#claimRetry(failing, candidates);
+      const retried = retriedIndex === null ? undefined : this.candidates[retriedIndex];
+      if (retriedIndex !== null && retried !== undefined && this.#begin(retried)) {
+        const choice: Choice = { index: retriedIndex, failing: 'retry', ramped: null, eligible };
+        return new Lease(retried, this.#toRoute(choice, candidates, context));
+      }
       const start = this.#shared.cursorAt(cursor);
-      const index =
-        (ramped && policy(ok, start, ramped, context.prefixKey)) ??
-        policy(ok, start, candidates, context.prefixKey) ??
-        roundRobin(failing, start, candidates);
+      const onRamp = ramped && policy.choose(ok, start, ramped, context.prefixKey);
+      const byPolicy = onRamp ?? policy.choose(ok, start, candidates, context.prefixKey);
+      const index = byPolicy ?? roundRobin(failing, start, candidates);
       const replica = index === null ? undefined : this.candidates[index];
       if (index === null || replica === undefined) return null;
       const next = (index + 1) % this.candidates.length;
       // If another thread has moved the cursor, pick again.
       if (!this.#shared.moveCursor(cursor, start, next) || !this.#begin(replica)) continue;
+      const isPlain = onRamp === null && byPolicy !== null && context.tried.size === 0 && !this.#countsLimits;
+      const route = isPlain
+        ? this.#toPlainRoute(index, eligible, candidates, context)
+        : this.#toRoute(
+            {
+              index,
+              failing: byPolicy === null ? 'last' : 'no',
+              ramped: onRamp === null ? null : ramped,
+              eligible,
+            },
+            candidates,
+            context,
+          );
       ramped?.noteTaken(index);
-      return replica;
+      return new Lease(replica, route);
     }
+  }
+
+  /** The route of a request from which only drains and failures have kept candidates. */
+  #toPlainRoute(
+    index: number,
+    { ok, plain }: Eligible,
+    candidates: OpenCandidates,
+    { prefixKey }: PickContext,
+  ): Route {
+    const { facts, ruledOut, byReason } = plain;
+    const reason = decideRouteReason(facts, this.#settings.policy.reasonOf(ok, index, candidates, prefixKey));
+    let route = byReason.get(reason);
+    if (route === undefined) {
+      route = { reason, candidates: facts.candidates, ruledOut };
+      byReason.set(reason, route);
+    }
+    return route;
+  }
+
+  /** The route of any other request: it looks at each candidate. */
+  #toRoute(
+    { index, failing, ramped, eligible: { ok } }: Choice,
+    candidates: OpenCandidates,
+    context: PickContext,
+  ): Route {
+    if (context.isForOne) return ROUTE_HOME;
+    const exclusions = this.candidates.map((replica, at) => {
+      if (at === index) return null;
+      const exclusion = this.#exclusionOf(replica, context);
+      if (exclusion !== null) return failing === 'last' && isOfHealth(exclusion) ? null : exclusion;
+      return ramped === null || ramped.isOpen(at) ? null : 'ramping';
+    });
+    const { candidates: count, ruledOut } = countExclusions(exclusions);
+    const facts = {
+      hasFailed: context.tried.size > 0,
+      failing,
+      candidates: count,
+      isRamping: ramped?.isRamping(index) === true,
+    };
+    const byPolicy =
+      failing === 'no'
+        ? this.#settings.policy.reasonOf(ok, index, candidates, context.prefixKey)
+        : 'none_healthy';
+    return { reason: decideRouteReason(facts, byPolicy), candidates: count, ruledOut };
+  }
+
+  /** What rules a replica out for a request, besides ramps. */
+  #exclusionOf(replica: Replica, { tried, ticket }: PickContext): Exclusion | null {
+    if (tried.has(replica)) return 'tried';
+    const lasting = toLastingExclusion(replica);
+    if (lasting !== null) return lasting;
+    return this.#settings.isLimited && !replica.hasRoomFor(ticket) ? 'at_limit' : null;
   }
 
   /** The candidates with their ramps, after this request has counted; null once all ramps are at their end. */
@@ -91,11 +192,10 @@ export class Rotation {
   }
 
   /** A failing candidate that this request must try, without moving the cursor: see `HealthTable.claimRetry`. */
-  #claimRetry(failing: CandidateSet, candidates: OpenCandidates): Replica | null {
+  #claimRetry(failing: CandidateSet, candidates: OpenCandidates): number | null {
     const isOpen = (index: number) =>
       candidates.isOpen(index) && this.candidates[index]?.claimRetry() === true;
-    const index = roundRobin(failing, 0, { isOpen });
-    return index === null ? null : (this.candidates[index] ?? null);
+    return roundRobin(failing, 0, { isOpen });
   }
 
   /** Counts a request in flight. False: another thread took the last unit of its `max_inflight`. */
@@ -121,7 +221,22 @@ export class Rotation {
       });
     const ok = undrained(false);
     const ramping = findRamping(candidates, ok, this.#shared.ramps);
-    this.#eligible = { version, ok, ramping, failing: undrained(true) };
+    const { ruledOut } = countExclusions(candidates.map(toLastingExclusion));
+    const facts = { hasFailed: false, failing: 'no', candidates: ok.size, isRamping: false } as const;
+    const plain = { facts, ruledOut, byReason: new Map() };
+    this.#eligible = { version, ok, ramping, failing: undrained(true), plain };
     return this.#eligible;
   }
+}
+
+/** What rules a replica out until a drain or its health changes. */
+function toLastingExclusion(replica: Replica): 'drained' | 'unreachable' | 'failing' | null {
+  if (replica.isDrained) return 'drained';
+  if (!replica.isFailing) return null;
+  return replica.isUnreachable ? 'unreachable' : 'failing';
+}
+
+/** Whether such a replica is tried when no other can be. */
+function isOfHealth(exclusion: Exclusion): boolean {
+  return exclusion === 'unreachable' || exclusion === 'failing';
 }

@@ -1,15 +1,12 @@
-import {
-  type HealthSettings,
-  type SharedState,
-  SILENT_AFTER,
-  type Streams,
-  toSampleMs,
-} from '#replicas/shared';
-import type { DeadlineClock, UpstreamConnections } from '#wire';
+import type { HealthSettings } from '#replicas/health-state';
+import type { SharedState } from '#replicas/shared';
+import { SILENT_AFTER, type Streams, toSampleMs } from '#replicas/silence';
+import type { DeadlineClock } from '#wire';
+import type { UpstreamConnections } from '#wire/upstream';
 
 /** What a sampler reads and writes. */
 export interface SilenceSamplerCollaborators {
-  readonly shared: Pick<SharedState, 'silences' | 'silenceLimits'>;
+  readonly shared: Pick<SharedState, 'silences' | 'silenceLimits' | 'silentHolders'>;
   readonly worker: number;
   readonly clock: DeadlineClock;
   readonly replicas: () => Iterable<SampledReplica>;
@@ -17,8 +14,12 @@ export interface SilenceSamplerCollaborators {
 
 interface SampledReplica {
   readonly slot: number;
-  readonly upstream: Pick<UpstreamConnections, 'observeSilence' | 'endedSentMs'>;
+  /** Its connections: those for new requests first. */
+  readonly upstreams: Iterable<Pick<UpstreamConnections, 'observeSilence' | 'endedSentMs'>>;
 }
+
+/** Silent streams on one replica that hold places in one limit. */
+type SilentHolder = Parameters<SharedState['silentHolders']['note']>[1][number];
 
 /** What a connection with a stream shows. */
 type SeenStream = Parameters<NonNullable<Parameters<UpstreamConnections['observeSilence']>[0]>>[0];
@@ -28,6 +29,8 @@ type SeenStream = Parameters<NonNullable<Parameters<UpstreamConnections['observe
  * later one has begun.
  */
 const STUCK_AFTER_MS = 2_000;
+
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /**
  * Notes for all threads how long each replica has been silent on this thread's connections, and which of its streams
@@ -62,13 +65,25 @@ export class SilenceSampler {
     const { shared, worker, clock, replicas } = this.#collaborators;
     const { silences: table } = shared;
     const offsetMs = table.nowMs() - clock.nowMs();
-    const toShared = (ms: number | null) => (ms === null ? null : ms + offsetMs);
-    for (const { slot, upstream } of replicas()) {
+    const toShared = (ms: number) => (Number.isFinite(ms) ? ms + offsetMs : null);
+    const holders: SilentHolder[] = [];
+    for (const { slot, upstreams } of replicas()) {
       const tally = new StreamTally(this.#collaborators, slot, offsetMs);
-      const { heardMs, waitingSinceMs } = upstream.observeSilence((seen) => tally.add(seen));
-      table.note(worker, slot, { heardMs: toShared(heardMs), waitingSinceMs: toShared(waitingSinceMs) });
-      table.noteStreams(worker, slot, tally.finish(upstream.endedSentMs));
+      const times = { heardMs: NEVER, waitingSinceMs: Infinity, endedSentMs: NEVER };
+      for (const upstream of upstreams) {
+        const { heardMs, waitingSinceMs } = upstream.observeSilence((seen) => tally.add(seen));
+        times.heardMs = Math.max(times.heardMs, heardMs ?? NEVER);
+        times.waitingSinceMs = Math.min(times.waitingSinceMs, waitingSinceMs ?? Infinity);
+        times.endedSentMs = Math.max(times.endedSentMs, upstream.endedSentMs ?? NEVER);
+      }
+      table.note(worker, slot, {
+        heardMs: toShared(times.heardMs),
+        waitingSinceMs: toShared(times.waitingSinceMs),
+      });
+      table.noteStreams(worker, slot, tally.finish(times.endedSentMs));
+      for (const [row, count] of tally.heldRows) holders.push({ row, slot, count });
     }
+    shared.silentHolders.note(worker, holders);
     table.noteSampled(worker);
   }
 }
@@ -89,8 +104,10 @@ class StreamTally {
   readonly #nowMs: number;
   #running = 0;
   readonly #silent: SilentStream[] = [];
+  /** How many of them hold a place in a limit, by its row. */
+  readonly heldRows = new Map<number, number>();
   /** When the last request was sent of those whose streams have begun. */
-  #begunSentMs = Number.NEGATIVE_INFINITY;
+  #begunSentMs = NEVER;
 
   constructor(
     { shared, clock }: Pick<SilenceSamplerCollaborators, 'shared' | 'clock'>,
@@ -112,13 +129,14 @@ class StreamTally {
     const limitMs = this.#limitOf(stream, isAnswering);
     if (silentMs < limitMs) return;
     this.#silent.push({ silentSinceMs, limitMs, waitsSinceMs: isAnswering ? null : sentMs });
+    for (const row of stream.holds) this.heldRows.set(row, (this.heldRows.get(row) ?? 0) + 1);
   }
 
-  /** `endedSentMs`: when the last request was sent of those whose streams have ended. */
-  finish(endedSentMs: number | null): Streams {
+  /** `endedSentMs`: when the last request was sent of those whose streams have ended; NEVER: none has. */
+  finish(endedSentMs: number): Streams {
     const { silences } = this.#shared;
-    const heardMs = silences.heardOf(this.#slot) ?? Number.NEGATIVE_INFINITY;
-    const begunSentMs = Math.max(this.#begunSentMs, endedSentMs ?? this.#begunSentMs);
+    const heardMs = silences.heardOf(this.#slot) ?? NEVER;
+    const begunSentMs = Math.max(this.#begunSentMs, endedSentMs);
     // Engines begin with what came first. While they read a long prompt, others wait.
     const isStuck = ({ silentSinceMs, waitsSinceMs }: SilentStream) =>
       waitsSinceMs === null

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ReplicaConfig } from '#replicas/terms';
-import { type Connector, type DeadlineClock, type SharedReads, UpstreamConnections } from '#wire';
+import type { DeadlineClock } from '#wire';
+import { type Connector, type SharedReads, UpstreamConnections } from '#wire/upstream';
 import { type ConnectionTimeouts, toTlsOptions } from './connections.ts';
 
 /** What connections to a replica are made with. */

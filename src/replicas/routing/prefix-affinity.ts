@@ -37,6 +37,22 @@ export function ownerOfPrefix(
   return owner ?? leastInflight(set, start, candidates);
 }
 
+/** Whether a member of the set owns a prefix, however busy it is. */
+export function ownsPrefix(
+  key: number,
+  set: CandidateSet,
+  member: number,
+  candidates: Pick<Candidates, 'seedAt'>,
+): boolean {
+  const own = weightOf(key, candidates.seedAt(member));
+  let index = set.from(0);
+  for (let seen = 0; seen < set.size; seen++) {
+    if (weightOf(key, candidates.seedAt(index)) > own) return false;
+    index = set.after(index);
+  }
+  return true;
+}
+
 /** The most requests that a candidate may have in flight, this one included. At least one candidate is below it. */
 function loadBound(set: CandidateSet, candidates: Pick<Candidates, 'inflightAt' | 'evenSharesOf'>): number {
   let inflight = 0;

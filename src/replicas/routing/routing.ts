@@ -1,5 +1,5 @@
 /*
- * Balancing policies: which candidate takes a request, and why there is none.
+ * Which replicas are candidates for a model, which of them takes a request (balancing policies), and why there is none.
  *
  * It never knows a clock, random numbers or a replica: policies are pure functions of numbers.
  * Begin with policies.ts.
@@ -8,5 +8,12 @@
 export { CandidateSet, type Candidates } from './candidate-set.ts';
 export { POLICIES, type RoutingPolicy } from './policies.ts';
 export { PrefixPopularity } from './prefix-popularity.ts';
+export {
+  cursorNameOf,
+  groupByModel,
+  listModels,
+  type ModelServer,
+  onlyModelOf,
+} from './replicas-by-model.ts';
 export { roundRobin } from './round-robin.ts';
 export { decideWhyNone } from './why-none.ts';

@@ -9,21 +9,15 @@ import {
   endRecorded,
   endUnrecorded,
   forgetAll,
+  type GpuAccount,
   type GpuTimeState,
+  type LeaseBegin,
 } from './gpu-time-state.ts';
 
-/** The int32 cells of one state: one cache line. A number in milliseconds is a double, in two cells. */
-const CELL = {
-  inflight: 0,
-  gpuCount: 1,
-  own: 2,
-  atMs: 4,
-  shareMs: 6,
-  busyMs: 8,
-  unrecordedMs: 10,
-  ownMs: 12,
-};
-const STATE_CELLS = 16;
+/** The int32 cells of one state: two cache lines. Each number from `hourPrice` on is a double, in two cells. */
+const CELL = { inflight: 0, gpuCount: 1, own: 2, hourPrice: 4, atMs: 6, time: 8, cost: 18 };
+const ACCOUNT_CELL = { share: 0, busy: 2, idle: 4, unrecorded: 6, own: 8 };
+const STATE_CELLS = 32;
 
 /** The tables of GPU time. Each worker is a writer, and so is the main thread, which clears up after workers. */
 export function toGpuTimeShapes(workerCount: number, slotCount: number) {
@@ -44,17 +38,42 @@ type GpuTimeTables = {
   >;
 };
 
-/** The GPU time of one replica up to now, in milliseconds: that of all its GPUs together. */
-export interface GpuTime {
+/** What a sum over a replica's GPUs is made of. */
+interface GpuSums {
   /** While at least one lease was held. */
-  readonly busyMs: number;
-  /** The part of it that belongs to no record: to requests that leave none, and to workers that died. */
-  readonly unrecordedMs: number;
+  readonly busy: number;
+  /** While none was held. */
+  readonly idle: number;
+  /** The part of `busy` that belongs to no record: to requests that leave none, and to workers that died. */
+  readonly unrecorded: number;
+}
+
+/** The GPU time of one replica since it was configured: that of all its GPUs together. */
+export interface GpuTime {
+  /** In milliseconds. */
+  readonly ms: GpuSums;
+  /** In units of the currency, and what an hour of one GPU costs now; null: it has no price. */
+  readonly cost: (GpuSums & { readonly hourPrice: number }) | null;
+}
+
+/** One lease's part of a replica's GPU time. */
+export interface GpuPart {
+  readonly ms: number;
+  /** In units of the currency; null: the replica had no price. */
+  readonly cost: number | null;
+}
+
+/** What the GPU time of a replica is reckoned with. */
+export interface GpuRates {
+  readonly gpuCount: number | null;
+  /** What an hour of one GPU costs. */
+  readonly gpuHourPrice: number | null;
 }
 
 /**
  * The GPU time of the replicas, shared by all threads of a gateway. At each moment it is divided equally between the
- * leases that are held. A lease costs the same however many others there are: its part is what `shareMs` has grown by.
+ * leases that are held. A lease costs the same however many others there are: its part is what the share has grown by.
+ * Its cost is divided likewise, at the price of each moment.
  *
  * No thread ever blocks, and one that is terminated at any point leaves a whole state. A writer fills a state of its own
  * that nobody reads, and then makes it current by one compare-and-swap. A commit is a number with a version and the place
@@ -90,31 +109,46 @@ export class GpuTimeTable {
     this.#nowMs = nowMs;
   }
 
-  /** A lease begins. Returns what `end` needs. */
-  begin(writer: number, slot: number, gpuCount: number): number {
-    return this.#change(writer, slot, gpuCount, beginLease, 0).shareMs;
+  /** Takes over what a replica's GPU time is reckoned with from now on. Only the main thread calls this. */
+  configure(slot: number, { gpuCount, gpuHourPrice }: GpuRates): void {
+    this.#change(this.#main, slot, (state) => {
+      state.gpuCount = gpuCount ?? 0;
+      state.hourPrice = gpuHourPrice ?? Number.NaN;
+    });
   }
 
-  /** A lease ends. Returns its part of the replica's GPU time, in milliseconds. */
+  /** A lease begins. Returns what `end` needs. */
+  begin(writer: number, slot: number): LeaseBegin {
+    const { time, cost } = this.#change(writer, slot, beginLease);
+    return { time: time.share, cost: cost.share };
+  }
+
+  /** A lease ends. Returns its part of the replica's GPU time. */
   end(
     writer: number,
     slot: number,
-    { gpuCount, beganAt, isRecorded }: { gpuCount: number; beganAt: number; isRecorded: boolean },
-  ): number {
+    { began, isRecorded }: { readonly began: LeaseBegin; readonly isRecorded: boolean },
+  ): GpuPart {
     const endLease = isRecorded ? endRecorded : endUnrecorded;
-    return Math.max(0, this.#change(writer, slot, gpuCount, endLease, beganAt).shareMs - beganAt);
+    const { time, cost, hourPrice } = this.#change(writer, slot, endLease, began);
+    const ownCost = Math.max(0, cost.share - began.cost);
+    return {
+      ms: Math.max(0, time.share - began.time),
+      // A price that was taken away meanwhile has left its part.
+      cost: ownCost > 0 || hasPrice(hourPrice) ? ownCost : null,
+    };
   }
 
   /** The record of a lease that ended is not made after all. */
-  noteUnrecorded(writer: number, slot: number, ms: number): void {
-    this.#change(writer, slot, null, addUnrecorded, ms);
+  noteUnrecorded(writer: number, slot: number, { ms, cost }: GpuPart): void {
+    this.#change(writer, slot, addUnrecorded, { time: ms, cost: cost ?? 0 });
   }
 
-  /** The GPU time of a replica up to now. It never goes down. Only the main thread calls this. */
+  /** The GPU time of a replica up to now. Its sums never go down. Only the main thread calls this. */
   timeOf(slot: number): GpuTime {
     // A commit: the clock of another thread may be behind, and the next value must not be lower.
-    const { busyMs, unrecordedMs } = this.#change(this.#main, slot, null, changeNothing, 0);
-    return { busyMs, unrecordedMs };
+    const { time, cost, hourPrice } = this.#change(this.#main, slot, changeNothing);
+    return { ms: toSums(time), cost: hasPrice(hourPrice) ? { ...toSums(cost), hourPrice } : null };
   }
 
   /** Ends the leases of a worker that died. Their GPU time has no record. Only the main thread calls this. */
@@ -124,7 +158,7 @@ export class GpuTimeTable {
       this.#note(slot, Atomics.load(this.#commits, slot));
       const own = this.#ownOf(worker, slot, emptyState());
       if (own.own === 0) continue;
-      this.#change(this.#main, slot, null, (state) => endAll(state, own), 0);
+      this.#change(this.#main, slot, (state) => endAll(state, own));
       // A commit of another writer: the worker that comes next begins with nothing.
       Atomics.store(this.#lastCommits, worker * this.#slotCount + slot, Atomics.load(this.#commits, slot));
     }
@@ -132,7 +166,7 @@ export class GpuTimeTable {
 
   /** Prepares a slot that no worker uses for another replica. Only the main thread calls this. */
   clear(slot: number): void {
-    this.#change(this.#main, slot, 0, forgetAll, 0);
+    this.#change(this.#main, slot, forgetAll);
     const commit = Atomics.load(this.#commits, slot);
     for (let writer = 0; writer < this.#main; writer++) {
       Atomics.store(this.#lastCommits, writer * this.#slotCount + slot, commit);
@@ -144,13 +178,12 @@ export class GpuTimeTable {
     return this.#stateCount / 2 - 1;
   }
 
-  /** Commits a change of the state as of now. `gpuCount`: null if it stays. The result is overwritten by the next change. */
+  /** Commits a change of the state as of now. The result is overwritten by the next change. */
   #change(
     writer: number,
     slot: number,
-    gpuCount: number | null,
-    change: (state: GpuTimeState, ms: number) => void,
-    ms: number,
+    change: (state: GpuTimeState, lease: LeaseBegin) => void,
+    lease: LeaseBegin = NO_LEASE,
   ): Readonly<GpuTimeState> {
     const state = this.#state;
     for (;;) {
@@ -158,8 +191,8 @@ export class GpuTimeTable {
       if (!this.#note(slot, commit)) continue;
       this.#read(state, this.#offsetOf(slot, this.#placeOf(commit)));
       this.#ownOf(writer, slot, state);
-      advance(state, this.#nowMs(), gpuCount ?? state.gpuCount);
-      change(state, ms);
+      advance(state, this.#nowMs());
+      change(state, lease);
       const place = this.#freePlaceOf(writer, slot);
       this.#write(state, this.#offsetOf(slot, place));
       const next = (((commit >>> this.#placeBits) + 1) << this.#placeBits) | place;
@@ -185,7 +218,8 @@ export class GpuTimeTable {
     const isOwn = this.#writerOf(last) === writer;
     const offset = this.#offsetOf(slot, this.#placeOf(last));
     state.own = isOwn ? Atomics.load(this.#cells, offset + CELL.own) : 0;
-    state.ownMs = isOwn ? this.#readDouble(offset + CELL.ownMs) : 0;
+    state.time.own = isOwn ? this.#readDouble(offset + CELL.time + ACCOUNT_CELL.own) : 0;
+    state.cost.own = isOwn ? this.#readDouble(offset + CELL.cost + ACCOUNT_CELL.own) : 0;
     return state;
   }
 
@@ -210,21 +244,36 @@ export class GpuTimeTable {
   #read(state: GpuTimeState, offset: number): void {
     state.inflight = Atomics.load(this.#cells, offset + CELL.inflight);
     state.gpuCount = Atomics.load(this.#cells, offset + CELL.gpuCount);
+    state.hourPrice = this.#readDouble(offset + CELL.hourPrice);
     state.atMs = this.#readDouble(offset + CELL.atMs);
-    state.shareMs = this.#readDouble(offset + CELL.shareMs);
-    state.busyMs = this.#readDouble(offset + CELL.busyMs);
-    state.unrecordedMs = this.#readDouble(offset + CELL.unrecordedMs);
+    this.#readAccount(state.time, offset + CELL.time);
+    this.#readAccount(state.cost, offset + CELL.cost);
+  }
+
+  /** Without `own`, which is another state's. */
+  #readAccount(account: GpuAccount, offset: number): void {
+    account.share = this.#readDouble(offset + ACCOUNT_CELL.share);
+    account.busy = this.#readDouble(offset + ACCOUNT_CELL.busy);
+    account.idle = this.#readDouble(offset + ACCOUNT_CELL.idle);
+    account.unrecorded = this.#readDouble(offset + ACCOUNT_CELL.unrecorded);
   }
 
   #write(state: GpuTimeState, offset: number): void {
     Atomics.store(this.#cells, offset + CELL.inflight, state.inflight);
     Atomics.store(this.#cells, offset + CELL.gpuCount, state.gpuCount);
     Atomics.store(this.#cells, offset + CELL.own, state.own);
+    this.#writeDouble(offset + CELL.hourPrice, state.hourPrice);
     this.#writeDouble(offset + CELL.atMs, state.atMs);
-    this.#writeDouble(offset + CELL.shareMs, state.shareMs);
-    this.#writeDouble(offset + CELL.busyMs, state.busyMs);
-    this.#writeDouble(offset + CELL.unrecordedMs, state.unrecordedMs);
-    this.#writeDouble(offset + CELL.ownMs, state.ownMs);
+    this.#writeAccount(state.time, offset + CELL.time);
+    this.#writeAccount(state.cost, offset + CELL.cost);
+  }
+
+  #writeAccount(account: GpuAccount, offset: number): void {
+    this.#writeDouble(offset + ACCOUNT_CELL.share, account.share);
+    this.#writeDouble(offset + ACCOUNT_CELL.busy, account.busy);
+    this.#writeDouble(offset + ACCOUNT_CELL.idle, account.idle);
+    this.#writeDouble(offset + ACCOUNT_CELL.unrecorded, account.unrecorded);
+    this.#writeDouble(offset + ACCOUNT_CELL.own, account.own);
   }
 
   #readDouble(index: number): number {
@@ -238,4 +287,14 @@ export class GpuTimeTable {
     Atomics.store(this.#cells, index, this.#halves[0] ?? 0);
     Atomics.store(this.#cells, index + 1, this.#halves[1] ?? 0);
   }
+}
+
+const NO_LEASE: LeaseBegin = { time: 0, cost: 0 };
+
+function hasPrice(hourPrice: number): boolean {
+  return !Number.isNaN(hourPrice);
+}
+
+function toSums({ busy, idle, unrecorded }: GpuAccount): GpuSums {
+  return { busy, idle, unrecorded };
 }

@@ -4,7 +4,7 @@ import {
   REACHABILITY_REASONS,
   type ReachabilityState,
   toReachability,
-} from '#replicas/terms';
+} from '#replicas/reachability';
 import type { SharedTable } from '#shared-memory';
 
 /** The findings by their index in `finding`; 0: nothing was found out. */

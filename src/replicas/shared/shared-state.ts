@@ -1,14 +1,20 @@
+import { HEALTH_COLUMNS, HealthTable } from '#replicas/health-state';
+import { RAMP_COLUMNS, type Ramp, RampTable } from '#replicas/ramps';
+import {
+  SilenceLimits,
+  SilenceTable,
+  SilentHolders,
+  toSilenceLimitShapes,
+  toSilenceShapes,
+  toSilentHolderShapes,
+} from '#replicas/silence';
 import { createSharedClock, openTables, type SharedTable, sizeOfTables, tryIncrement } from '#shared-memory';
 import { GpuTimeTable, toGpuTimeShapes } from './gpu-time-table.ts';
-import { HEALTH_COLUMNS, HealthTable } from './health-table.ts';
-import { RAMP_COLUMNS, type Ramp, RampTable } from './ramp-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
-import { SilenceLimits, toSilenceLimitShapes } from './silence-limits.ts';
-import { SilenceTable, toSilenceShapes } from './silence-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 
 /** Replicas at one time, including removed ones that still finish requests. */
-export const MAX_REPLICAS = 4096;
+export const MAX_REPLICAS = 6144;
 
 /** Round-robin cursors. The registry's `CursorAllocator` assigns them to models. */
 export const MAX_CURSORS = 16_384;
@@ -57,6 +63,7 @@ export class SharedState {
   readonly gpuTimes: GpuTimeTable;
   readonly silences: SilenceTable;
   readonly silenceLimits: SilenceLimits;
+  readonly silentHolders: SilentHolders;
   readonly waiting: WaitTable;
 
   /** @param nowMs shows the same time in all threads, in milliseconds */
@@ -75,6 +82,7 @@ export class SharedState {
     this.gpuTimes = new GpuTimeTable(tables, size, nowMs);
     this.silences = new SilenceTable(tables, size, nowMs);
     this.silenceLimits = new SilenceLimits(tables);
+    this.silentHolders = new SilentHolders(tables);
     this.waiting = new WaitTable(tables, MAX_REPLICAS);
   }
 
@@ -186,6 +194,7 @@ export class SharedState {
     }
     this.gpuTimes.clearWorker(worker);
     this.silences.clearWorker(worker);
+    this.silentHolders.clearWorker(worker);
     this.waiting.clearWorker(worker);
   }
 
@@ -244,6 +253,7 @@ function toShapes(workerCount: number) {
     ...toGpuTimeShapes(workerCount, MAX_REPLICAS),
     ...toSilenceShapes(workerCount, MAX_REPLICAS),
     ...toSilenceLimitShapes(MAX_CURSORS),
+    ...toSilentHolderShapes(workerCount),
     ...toWaitShapes(workerCount, MAX_REPLICAS),
   } as const;
 }

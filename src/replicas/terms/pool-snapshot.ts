@@ -1,4 +1,5 @@
 import type { Engine, ReplicaConfig } from './replica-config.ts';
+import type { ShadowRole } from './shadow-role.ts';
 
 /** What is known of a replica, from the configuration or from probes. */
 export interface ReplicaKnowledge {
@@ -15,6 +16,8 @@ export interface ReplicaSnapshot {
   readonly slot: number;
   readonly config: ReplicaConfig;
   readonly knowledge: ReplicaKnowledge;
+  /** Null: it serves clients. */
+  readonly shadow: ShadowRole | null;
 }
 
 /**

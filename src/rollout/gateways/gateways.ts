@@ -68,6 +68,11 @@ export class RolloutGateways {
     }
   }
 
+  /** Keeps a replica drained, for another reason. Throws as `drain` does. */
+  async changeReason(name: string, reason: string): Promise<void> {
+    await this.drain(name, { reason, isForced: true });
+  }
+
   /** Undrains on every gateway. */
   async undrain(name: string, { reason, ramp }: { reason: string; ramp: string }): Promise<void> {
     for (const client of this.#clients) {
@@ -103,6 +108,25 @@ export class RolloutGateways {
   /** Asks every gateway whether a replica is as good as its peers since it was last undrained. */
   judge(name: string, peers: readonly string[], falseAlarm: number): Promise<GatewayFinding> {
     const question = { candidate: name, baseline: peers.join(','), since: null, falseAlarm };
+    return callVerdict(this.#clients, question, this.#signal);
+  }
+
+  /** Sends copies of this share of live requests to a replica, from every gateway, for the next minute. */
+  async beginShadow(name: string, share: string): Promise<void> {
+    const query = new URLSearchParams({ requests: share, for: '60s' });
+    const path = `/admin/replicas/${encodeURIComponent(name)}/shadow?${query}`;
+    for (const client of this.#clients) await client.call('POST', path, this.#signal);
+  }
+
+  /** Ends that. What a gateway does not answer, it ends by itself. */
+  async endShadow(name: string): Promise<void> {
+    const path = `/admin/replicas/${encodeURIComponent(name)}/unshadow`;
+    for (const client of this.#clients) await client.call('POST', path).catch(() => undefined);
+  }
+
+  /** Asks every gateway whether the answers of a shadow are as good as those that clients get. */
+  judgeShadow(name: string, falseAlarm: number): Promise<GatewayFinding> {
+    const question = { candidate: name, baseline: null, since: null, falseAlarm, tolerance: '5%' };
     return callVerdict(this.#clients, question, this.#signal);
   }
 

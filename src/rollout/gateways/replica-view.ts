@@ -1,5 +1,5 @@
 import { itemsOf, memberOf } from '#base/parsed';
-import { readMark } from './rollout-mark.ts';
+import { readMark } from '#rollout-board/facts';
 
 /** A replica as one gateway, or all of them together, see it. */
 export interface ReplicaView {
@@ -9,6 +9,8 @@ export interface ReplicaView {
   /** Null: unknown. */
   readonly models: readonly string[] | null;
   readonly isDrained: boolean;
+  /** Why it was drained or undrained; null: nobody has said it. It comes from elsewhere. */
+  readonly reason: string | null;
   /** The marks of the rollouts that have drained it. */
   readonly drainedBy: readonly string[];
   readonly inflight: number;
@@ -30,13 +32,15 @@ export function toView(item: unknown): ReplicaView | null {
   const reachability = memberOf(item, 'reachability');
   const share = memberOf(memberOf(item, 'ramp'), 'share');
   const isDrained = memberOf(item, 'drained') === true;
-  const mark = readMark(memberOf(item, 'reason'));
+  const reason = memberOf(item, 'reason');
+  const mark = readMark(reason);
   return {
     name,
     url: String(memberOf(item, 'url')),
     host: String(memberOf(item, 'host')),
     models: Array.isArray(models) ? models.map(String) : null,
     isDrained,
+    reason: typeof reason === 'string' ? reason : null,
     drainedBy: isDrained && mark !== null ? [mark] : [],
     inflight: Number(memberOf(item, 'inflight')) || 0,
     isSafeToStop: memberOf(item, 'safe_to_stop') === true,

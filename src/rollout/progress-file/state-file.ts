@@ -7,12 +7,7 @@ import { COMMANDS } from '#cli/arguments';
 import { UsageError } from '#cli/command';
 import type { Environment } from '#config/secrets';
 import { isErrno, readRegularFile, writeDurably } from '#otel/files';
-
-/**
- * How far a replica is. `restarted`: the command has ended, or the person or the engine has said so. `undrained`: it
- * serves and is compared. `held`: it is worse than its peers, and is being drained again or is drained.
- */
-const STAGES = ['waiting', 'draining', 'restarted', 'undrained', 'done', 'held'] as const;
+import { STAGES, VERDICT_MODES } from '#rollout-board/facts';
 
 const replicaState = z.strictObject({
   name: z.string().min(1),
@@ -29,13 +24,17 @@ const settings = z.strictObject({
   isWatched: z.boolean(),
   isProbed: z.boolean(),
   maxUnavailable: z.int().min(1),
-  verdict: z.enum(COMMANDS.rollout.options.verdict.words),
+  verdict: z.enum(VERDICT_MODES),
   rampMs: z.int().min(0),
   drainMs: z.int().min(0),
   restartMs: z.int().min(0),
   compareMs: z.int().min(0),
   isForced: z.boolean(),
   reason: z.string().nullable(),
+  // These are absent in the files of earlier versions.
+  shadow: z.string().nullable().default(null),
+  onBad: z.string().nullable().default(null),
+  onBadThen: z.enum(COMMANDS.rollout.options['on-bad-then'].words).default('stop'),
 });
 
 const gatewayIdentity = z.strictObject({
@@ -55,6 +54,13 @@ const rolloutState = z.strictObject({
   /** Whose replicas they are. Others may have replicas of the same names. */
   gateways: z.array(gatewayIdentity).min(1).readonly(),
   replicas: z.array(replicaState).min(1),
+  /** Replicas that a person takes as they are, whatever their verdict. Absent in the files of earlier versions. */
+  accepted: z.array(z.string()).readonly().default([]),
+  startedAt: z.iso.datetime().default(() => new Date().toISOString()),
+  /** Greater by one each time that it goes on. */
+  run: z.int().min(1).default(1),
+  /** What has driven its latest run; null: not known. */
+  driverId: z.string().nullable().default(null),
 });
 
 /** A rollout as far as it is. */
@@ -62,6 +68,14 @@ export type RolloutState = z.output<typeof rolloutState>;
 
 /** One replica of a rollout. */
 export type ReplicaState = RolloutState['replicas'][number];
+
+/** Whether nothing is left to do for a replica. One that was rolled back is rolled again if the rollout stopped there. */
+export function isOver(
+  { stage }: Pick<ReplicaState, 'stage'>,
+  { onBadThen }: Pick<RolloutState['settings'], 'onBadThen'>,
+): boolean {
+  return stage === 'done' || stage === 'skipped' || (stage === 'rolled_back' && onBadThen === 'continue');
+}
 
 const MAX_BYTES = 16 * 1024 ** 2;
 

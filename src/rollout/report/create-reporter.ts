@@ -1,6 +1,7 @@
 import type { Invocation } from '#cli/command';
+import type { Phase } from '#rollout-board/facts';
 import { createDisplay } from './display.ts';
-import type { LineReader, Phase, Reporter } from './reporter.ts';
+import type { LineReader, Reporter } from './reporter.ts';
 
 /** The reporter for this output: JSON lines, a display on a terminal, or lines elsewhere. */
 export function createReporter(

@@ -1,7 +1,8 @@
 import type { Invocation } from '#cli/command';
 import { createPaint, sizeOf } from '#cli/terminal';
+import type { Phase } from '#rollout-board/facts';
 import { toFrame, wrapText } from './frame.ts';
-import type { LineReader, Phase, Reporter } from './reporter.ts';
+import type { LineReader, Reporter } from './reporter.ts';
 
 const CLEAR_BELOW = '\u001b[J';
 const upBy = (lines: number) => (lines === 0 ? '\r' : `\u001b[${lines}F`);

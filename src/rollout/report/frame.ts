@@ -1,5 +1,5 @@
 import type { Paint, Style } from '#cli/terminal';
-import type { Phase } from './reporter.ts';
+import type { Phase } from '#rollout-board/facts';
 
 const MARKS: Readonly<Record<Phase, readonly [mark: string, style: Style | null]>> = {
   waiting: ['·', 'dim'],

@@ -1,14 +1,4 @@
-/** What a replica of a rollout goes through. */
-export type Phase =
-  | 'waiting'
-  | 'draining'
-  | 'restarting'
-  | 'starting'
-  | 'ramp'
-  | 'compare'
-  | 'done'
-  | 'warned'
-  | 'stopped';
+import type { Phase } from '#rollout-board/facts';
 
 /** What is known of a replica in numbers, by their names in the admin API. */
 export type Figures = Readonly<Record<string, number>>;

@@ -84,11 +84,11 @@ export async function runCommand(
   if (problem === ABORTED) {
     await endGroup(child, ended, sendToGroup);
     if (signal.aborted) throw new RolloutStop('interrupted', 'is drained; its command was interrupted');
-    throw new RolloutStop('failed', 'is drained; its command takes too long');
+    throw new RolloutStop('command_failed', 'is drained; its command takes too long');
   }
   await Promise.race([closed, sleep(OUTPUT_MS)]);
   closeOutput(child);
-  if (problem !== null) throw new RolloutStop('failed', `is drained; its command ${problem}`);
+  if (problem !== null) throw new RolloutStop('command_failed', `is drained; its command ${problem}`);
 }
 
 /**
@@ -107,7 +107,7 @@ export async function untilCommandEnded(
   const hasEnded = () => host !== hostname() || !sendToGroup(pid, 0);
   if (hasEnded()) return;
   onWait();
-  const patience = { everyMs: LOOK_EVERY_MS, timeoutMs, signal };
+  const patience = { everyMs: LOOK_EVERY_MS, timeoutMs, signal, lateKind: 'command_failed' } as const;
   await until(
     hasEnded,
     patience,

@@ -19,7 +19,7 @@ interface EngineWait {
 export async function untilAway(name: string, wait: Omit<EngineWait, 'hasCompletion'>): Promise<void> {
   wait.onProblem('waits for the engine to go away');
   const isAway = async () => (await wait.gateways.probe(name, false)).state === 'away';
-  const patience = { ...wait, everyMs: WATCH_EVERY_MS };
+  const patience = { ...wait, everyMs: WATCH_EVERY_MS, lateKind: 'command_failed' } as const;
   await until(isAway, patience, () => 'is drained; its engine was not restarted');
 }
 
@@ -32,6 +32,6 @@ export async function untilReady(name: string, wait: EngineWait): Promise<void> 
     problem = found;
     return state === 'ready';
   };
-  const patience = { ...wait, everyMs: ASK_EVERY_MS };
+  const patience = { ...wait, everyMs: ASK_EVERY_MS, lateKind: 'not_ready' } as const;
   await until(isReady, patience, () => `is drained; it is not ready: ${problem}`);
 }

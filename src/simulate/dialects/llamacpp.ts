@@ -189,6 +189,8 @@ function wording(failure: Failure, maxModelTokens: number): { message: string; t
     }
     case 'too_large':
       return invalid('Payload too large');
+    case 'loading':
+      return { message: 'Loading model', type: 'unavailable_error' };
     default:
       return { message: 'Simulated engine error', type: 'server_error' };
   }

@@ -144,6 +144,8 @@ function wording(failure: Failure): {
       return invalid(`The prompt has ${failure.promptTokens} tokens.`, 'messages', 'context_length_exceeded');
     case 'too_large':
       return invalid('Request too large');
+    case 'loading':
+      return { message: 'Loading model', type: 'server_error', param: null, code: null };
     default:
       return { message: 'Simulated engine error', type: 'server_error', param: null, code: null };
   }

@@ -257,6 +257,8 @@ function wording(
     }
     case 'too_large':
       return { message: 'Request body too large', type: 'BadRequestError', param: null };
+    case 'loading':
+      return { message: 'Loading model', type: 'ServiceUnavailableError', param: null };
     default:
       return { message: 'Simulated engine error', type: 'InternalServerError', param: null };
   }

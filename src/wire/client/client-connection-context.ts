@@ -1,4 +1,4 @@
-import type { DeadlineClock } from '../deadline-clock.ts';
+import type { DeadlineClock } from '#wire';
 import type { HttpExchange } from './http-exchange.ts';
 
 /** Time-outs and limits for every connection of a listener. */

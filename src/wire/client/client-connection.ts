@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { Timed } from '../deadline-clock.ts';
-import type { RequestHead } from '../message/head.ts';
-import { HttpError } from '../message/http-error.ts';
-import { writeMessage } from '../write-message.ts';
+import type { Timed } from '#wire';
+import type { RequestHead } from '#wire/message';
+import { HttpError, writeMessage } from '#wire/message';
 import type { AcceptedConnection, ClientConnectionContext } from './client-connection-context.ts';
 import { CONNECTION_ERRORS, type ConnectionError, toErrorResponse } from './connection-errors.ts';
 import { type ExchangeConnection, type ExchangeEnd, HttpExchange } from './http-exchange.ts';

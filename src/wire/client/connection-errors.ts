@@ -1,4 +1,4 @@
-import { type ErrorFacts, toErrorJson } from '../error-body.ts';
+import { type ErrorFacts, toErrorJson } from '#wire';
 
 /** An error response that the connection sends itself, because there is no request to handle. */
 export interface ConnectionError extends ErrorFacts {

@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { Fields } from '../message/fields.ts';
-import type { RequestHead } from '../message/head.ts';
-import { sizeOf } from '../write-message.ts';
+import type { Fields, RequestHead } from '#wire/message';
+import { sizeOf } from '#wire/message';
 import type { RequestBodySink } from './request-body.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import type { DeadlineClock } from '../deadline-clock.ts';
-import type { SharedLimit } from '../shared-limit.ts';
+import type { SharedLimit } from '#shared-memory';
+import type { DeadlineClock } from '#wire';
 import { ClientConnection } from './client-connection.ts';
 import type {
   AcceptedConnection,

@@ -1,5 +1,5 @@
-import { BodyReader, type BodySink } from '../message/body-reader.ts';
-import type { Framing } from '../message/head.ts';
+import type { Framing } from '#wire/message';
+import { BodyReader, type BodySink } from '#wire/message';
 
 /** Receives the body of a request. */
 export interface RequestBodySink extends BodySink {

@@ -1,6 +1,5 @@
-import { findHeadEnd, parseRequestHead, type RequestHead } from '../message/head.ts';
-import { HttpError } from '../message/http-error.ts';
-import { UnreadBytes } from '../unread-bytes.ts';
+import { UnreadBytes } from '#wire';
+import { findHeadEnd, HttpError, parseRequestHead, type RequestHead } from '#wire/message';
 
 /**
  * The bytes of a client that cannot be used yet: part of a head, a body that nobody has claimed, or pipelined

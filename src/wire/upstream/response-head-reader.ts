@@ -1,6 +1,5 @@
-import { findHeadEnd, parseResponseHead, type ResponseHead } from '../message/head.ts';
-import { HttpError } from '../message/http-error.ts';
-import { UnreadBytes } from '../unread-bytes.ts';
+import { UnreadBytes } from '#wire';
+import { findHeadEnd, HttpError, parseResponseHead, type ResponseHead } from '#wire/message';
 
 /** The same limit as in undici and node:http. Engines send far less. */
 const MAX_HEAD_BYTES = 16 * 1024;

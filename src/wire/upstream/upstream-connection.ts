@@ -1,10 +1,8 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { DeadlineClock, Timed } from '../deadline-clock.ts';
-import { BodyReader } from '../message/body-reader.ts';
-import type { ResponseHead } from '../message/head.ts';
-import { HttpError } from '../message/http-error.ts';
-import { sizeOf, writeMessage } from '../write-message.ts';
+import type { DeadlineClock, Timed } from '#wire';
+import type { ResponseHead } from '#wire/message';
+import { BodyReader, HttpError, sizeOf, writeMessage } from '#wire/message';
 import { ResponseHeadReader } from './response-head-reader.ts';
 import type { SocketReads } from './shared-reads.ts';
 import type { ResponseHandler, RunningStream, UpstreamFault, UpstreamRequest } from './upstream-request.ts';

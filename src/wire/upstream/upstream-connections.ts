@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { DeadlineClock } from '../deadline-clock.ts';
+import type { DeadlineClock } from '#wire';
 import type { SocketReads } from './shared-reads.ts';
 import { UpstreamConnection, type UpstreamConnectionOwner } from './upstream-connection.ts';
 import type { RunningStream } from './upstream-request.ts';
@@ -125,6 +125,11 @@ export class UpstreamConnections implements UpstreamConnectionOwner {
     if (sentMs !== null && (this.#endedSentMs === null || sentMs > this.#endedSentMs)) {
       this.#endedSentMs = sentMs;
     }
+  }
+
+  /** Whether any connection is open. */
+  get hasOpen(): boolean {
+    return this.#all.size > 0;
   }
 
   /** When the last request was sent of those whose streams have ended; null: none has. */

@@ -1,6 +1,4 @@
-import type { BodySink } from '../message/body-reader.ts';
-import type { Fields } from '../message/fields.ts';
-import type { ResponseHead } from '../message/head.ts';
+import type { BodySink, Fields, ResponseHead } from '#wire/message';
 
 /** Why a response is incomplete. */
 export type UpstreamFault =
@@ -19,6 +17,8 @@ export interface RunningStream {
   readonly kind: number;
   /** The size of the request, likewise; null: unknown. It may take a while to find out: ask it of few. */
   readonly size: number | null;
+  /** Where it holds a place that others wait for, likewise. */
+  readonly holds: readonly number[];
 }
 
 /** Handles the response to one request. Nothing is called after `onEnd` or `onFault`. */

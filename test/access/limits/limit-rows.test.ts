@@ -353,8 +353,8 @@ test('tells how much of a limit is used, and how much of it is the share of this
   table.charge('requests', row, 30e9);
   rows.divideBy(2, 0);
   rows.setShare('a', 4);
-  expect(rows.useOf('a', 'inflight')).toEqual({ used: 1, allowed: 10, share: 4 });
-  expect(rows.useOf('a', 'requests')).toEqual({ used: 30, allowed: 60, share: 60 });
+  expect(rows.useOf('a', 'inflight')).toEqual({ used: 1, allowed: 10, share: 4, row });
+  expect(rows.useOf('a', 'requests')).toEqual({ used: 30, allowed: 60, share: 60, row: null });
   expect([rows.useOf('a', 'tokens'), rows.useOf('nobody', 'inflight')]).toEqual([null, null]);
 });
 

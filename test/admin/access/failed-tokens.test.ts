@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Caller } from '../../../src/admin/access/admin-access.ts';
+import type { Caller } from '../../../src/admin/access/caller.ts';
 import { FailedTokens } from '../../../src/admin/access/failed-tokens.ts';
 
 const ALICE: Caller = { name: 'alice', role: 'admin' };

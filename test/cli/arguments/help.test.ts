@@ -30,15 +30,14 @@ Send requests to a replica again.
 With --wait it repeats a call that gets no answer. The exit code is 0 only when the replica answers.
 It is 1 when --timeout is up; the command then says why the replica does not answer.
 
-With --ramp a replica that was drained gets 5 % of an even share of turns at first, and more and
-more of them. Without it, \`rollout.ramp\` of the configuration counts.
+With --ramp the replica begins with 5 % of an even share of turns, which then grows. The default is
+\`rollout.ramp\` of the configuration.
 
 Options:
   NAME                the name of a replica
-  -c, --config FILE   configuration file (default: SVC_CONFIG); -config is understood too
-  --admin URL         address of the admin API (default: gateway.admin_listen of the configuration
-                      file)
-  --ca FILE           PEM file: the authorities of an https:// gateway (default: those Node knows)
+  -c, --config FILE   configuration file (default: SVC_CONFIG); -config works too
+  --admin URL         the admin API (default: gateway.admin_listen of the configuration file)
+  --ca FILE           PEM file: the authorities of an https:// gateway (default: those of Node)
   --cert FILE         PEM file: a client certificate for the gateway
   --key FILE          PEM file: the key of --cert
   --json              print JSON

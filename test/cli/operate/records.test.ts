@@ -20,8 +20,12 @@ const RECORD = {
   ttft_ms: 81.25,
   e2e_ms: 714.832,
   gpu_seconds: 5.718656,
+  cost: 0.0039553,
+  currency: 'EUR',
   status: 200,
   stream: true,
+  route_reason: 'turn',
+  route_candidates: 3,
 };
 
 const FIRST_RUN = '2026-01-01T00:00:00.000Z';
@@ -39,15 +43,19 @@ describe('gateway records', () => {
         tenant: undefined,
         attempts: 2,
         gpu_seconds: 61.03,
+        cost: undefined,
+        route_reason: 'only_candidate',
+        route_candidates: undefined,
+        route_ruled_out: { drained: 2 },
       },
     };
     const { url, calls } = await startAdmin(() => toAnswer([failed, RECORD], 2));
     expect(await invoke(['records', '--admin', url], TOKEN)).toEqual({
       exitCode: 0,
       stdout: [
-        'TIME          STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E      GPU  TRACE                             ERROR',
-        `12:00:00.123     200  vllm-a                      llama         acme      chat           1200     32     81 ms     715 ms  5.719 s  ${TRACE}`,
-        `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat           1200     32         -     715 ms   61.0 s  ${TRACE}  upstream_failed, 2 attempts`,
+        'TIME          STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E      GPU        COST  WHY                        TRACE                             ERROR',
+        `12:00:00.123     200  vllm-a                      llama         acme      chat           1200     32     81 ms     715 ms  5.719 s  0.0040 EUR  turn of 3                  ${TRACE}`,
+        `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat           1200     32         -     715 ms   61.0 s           -  only_candidate, 2 drained  ${TRACE}  upstream_failed, 2 attempts`,
         '',
       ].join('\n'),
       stderr: '',
@@ -231,6 +239,6 @@ describe('gateway records --follow', () => {
     command.interrupt();
     const { stdout } = await command.ended;
     expect(stdout.trimEnd().split('\n')).toHaveLength(2);
-    expect(stdout).toMatch(/ [\d.]+ ms +[\d.]+ s {2}[0-9a-f]{32}/);
+    expect(stdout).toMatch(/ [\d.]+ ms +[\d.]+ s +- {2}only_candidate {2}[0-9a-f]{32}/);
   });
 });

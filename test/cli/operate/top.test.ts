@@ -88,6 +88,18 @@ describe('gateway top without a terminal, or with --once', () => {
     expect(stdout).toContain('1 failed calls; written to files\n');
   });
 
+  it('has a column for the cost if that of a row is known', async () => {
+    const [first, second] = OVERVIEW.replicas;
+    const withCost = { ...first, last_minute: { ...TRAFFIC, cost: 12.5, currency: 'EUR' } };
+    const overview = { ...OVERVIEW, replicas: [withCost, second] };
+    const { url } = await startAdmin(() => ({ body: overview }));
+    const { stdout } = await invoke(['top', '--admin', url], TOKEN);
+    const [head, one, other] = stdout.split('\n').slice(-4);
+    expect(head).toBe(`${TABLE[0]}       COST`);
+    expect(one).toBe(`${TABLE[1]}  12.50 EUR`);
+    expect(other).toBe(`${TABLE[2]}          -`);
+  });
+
   it('has a column for the GPU time if that of a row is known', async () => {
     const [first, second] = OVERVIEW.replicas;
     const withGpuTime = { ...first, last_minute: { ...TRAFFIC, gpu_seconds: 95.4 } };

@@ -7,7 +7,7 @@ const ANSWER = {
   ...{ summary: 'gaps ×1.01, 0 % errors, 700 requests', reasons: [], requests: 700 },
   ...{ figures: { requests: 700, gaps_ratio: 1.01 }, candidate: ['a'], baseline: ['b', 'c'] },
   ...{ since: '2026-01-31T12:00:00.000Z', from: '2026-01-31T12:00:00.000Z' },
-  ...{ until: '2026-01-31T12:05:00.000Z', complete: true },
+  ...{ until: '2026-01-31T12:05:00.000Z', complete: true, gateways: 1 },
 };
 
 /** Starts an admin API with this answer. */
@@ -38,6 +38,12 @@ describe('gateway verdict', () => {
       TOKEN,
     );
     expect(stdout).toContain('; those since 2026-01-31T11:00:00.000Z are asked for, but not kept; a beside');
+  });
+
+  test('says of how many gateways of a fleet the requests are', async () => {
+    const { url } = await startWith({ gateways: 3 });
+    const { stdout } = await invoke(['verdict', 'a', '--admin', url], TOKEN);
+    expect(stdout).toContain('requests of 3 gateways from 2026-01-31T12:00:00.000Z to');
   });
 
   test('prints the answer itself with --json', async () => {

@@ -6,10 +6,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
+import { start as startInProcess } from '../invoke.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/main.ts');
 const ANY_PORTS = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
@@ -109,6 +111,20 @@ describe('npm start', () => {
     expect(await quickstart.interrupt()).toBe(0);
   });
 
+  it('answers the commands that it suggests for questions', async () => {
+    const quickstart = start(ANY_PORTS);
+    await paste(quickstart, 0);
+    const shell = quickstart.stdout().match(/^ {2}(?:export |npx gateway ).*$/gm) ?? [];
+    expect(shell).toHaveLength(5);
+    const script = shell.join('\n').replaceAll('npx gateway', `'${process.execPath}' '${MAIN}'`);
+    const { stdout } = await promisify(execFile)('sh', ['-ec', script]);
+    expect(stdout).toContain('sim-b is slow now');
+    expect(stdout).toContain('nothing is wrong');
+    expect(stdout).toMatch(/^acme +1 /m);
+    expect(stdout).toMatch(/ start /);
+    expect(await quickstart.interrupt()).toBe(0);
+  });
+
   it('names the replica that is still drained after a restart, and undrains it with its second command', async () => {
     const first = start(ANY_PORTS);
     await paste(first, 1);
@@ -128,7 +144,7 @@ describe('npm start', () => {
     const file = join(quickstart.directory, path ?? '');
     const text = await readFile(file, 'utf8');
     expect(text).toMatch(/^replicas:\n {2}- name: sim-a$/m);
-    expect(text).toMatch(/^health: \{\} /m);
+    expect(text).toMatch(/^health: /m);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await quickstart.interrupt()).toBe(0);
   });
@@ -151,16 +167,65 @@ describe('npm start', () => {
     expect(await quickstart.interrupt()).toBe(0);
   });
 
-  it('says in one line which port is in use', async () => {
+  it('names every port that is in use, and the command with ports that are free', async () => {
     const other = createServer();
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
     onTestFinished(() => void other.close());
     const { port } = other.address() as AddressInfo;
-    const quickstart = start(['--listen', `127.0.0.1:${port}`, '--admin-listen', '127.0.0.1:0']);
+    const address = `127.0.0.1:${port}`;
+    const quickstart = start(['--listen', address, '--admin-listen', address]);
     expect(await quickstart.exited).toBe(1);
-    expect(quickstart.stderr()).toMatch(new RegExp(`^[^\\n]*:${port}[^\\n]* in use[^\\n]*\\n$`));
+    const [first = '', second = '', advice = ''] = quickstart.stderr().split('\n');
+    for (const line of [first, second]) expect(line).toMatch(new RegExp(`port ${port}: .* in use.*: stop `));
+    const [, listen = '', adminListen = ''] =
+      /^Try: gateway quickstart --listen 127\.0\.0\.1:(\d+) --admin-listen 127\.0\.0\.1:(\d+)$/.exec(
+        advice,
+      ) ?? [];
+    expect(new Set([port, Number(listen), Number(adminListen)]).size).toBe(3);
     expect(quickstart.stdout()).toBe('');
+  });
+
+  it('prints a link that signs in once', async () => {
+    const quickstart = start(ANY_PORTS);
+    const [, url, code = ''] = await quickstart.stdoutHas(/^ {2}(http:\S+)\/#sign-in=(\S+)$/m);
+    const call = (method: string, path: string, token: string) =>
+      fetch(`${url}/admin/${path}`, { method, headers: { Authorization: `Bearer ${token}` } });
+    const { token } = (await (await call('POST', 'sign-in', code)).json()) as { token: string };
+    expect((await call('GET', 'overview?after=0', token)).status).toBe(200);
+    expect((await call('POST', 'sign-in', code)).status).toBe(401);
+    expect(await quickstart.interrupt()).toBe(0);
+  });
+
+  it('carries out keys on a terminal: traffic, a drain, a replica that fails, another link', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'quickstart-'));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const keys = new PassThrough();
+    const stdin = Object.assign(keys, { setRawMode: () => undefined });
+    const terminal = { columns: 120, rows: 50 };
+    const env = { STATE_DIRECTORY: directory };
+    const running = startInProcess(['quickstart', ...ANY_PORTS], env, { stdin, terminal });
+    await running.untilWritten('Press Ctrl-C to stop.');
+    expect(running.output).toContain('s  sim-b is slow');
+    const press = async (key: string, answer: string) => {
+      keys.write(key);
+      await running.untilWritten(answer);
+    };
+    await press('o', '/#sign-in=');
+    await press('f', 'sim-b is failing now');
+    await press('', 'Sample traffic: twelve streams per second');
+    await running.untilError('sim-b fails');
+    await press('n', 'sim-b is normal now');
+    await press('d', 'sim-a is drained: new requests go to the other one.');
+    await press('', 'sim-a is safe to stop');
+    await press('d', 'sim-a is undrained');
+    await press('t', 'Sample traffic has ended');
+    keys.write('q');
+    const { exitCode, stdout } = await running.ended;
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/Sample traffic has ended: \d+ requests, \d+ answered, \d+ failed/);
+    expect(stdout.match(/#sign-in=\S+/g)).toHaveLength(2);
+    expect(stdout).not.toMatch(/ feature sample| {2}tenant acme/);
   });
 
   it.each([

@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { StartError } from '#base';
 import { type Invocation, UsageError } from '#cli/command';
 import { simulate } from '../../../src/cli/serve/simulate.ts';
+import { invoke as run } from '../invoke.ts';
+import { REPLICA, startAdmin, TOKEN } from '../scripted-admin.ts';
 
 function invoke(args: readonly string[]): { invocation: Invocation; stdout: PassThrough; stop: () => void } {
   const stdout = new PassThrough({ encoding: 'utf8' });
@@ -58,11 +60,51 @@ describe('gateway simulate', () => {
     const [line] = await once(first.stdout, 'data');
     const port = /:(\d+)\n$/.exec(line)?.[1] ?? '';
     const second = simulate(invoke(['--port', port]).invocation);
-    await expect(second).rejects.toThrow(
-      new StartError(`cannot listen on 127.0.0.1:${port}: the port is in use`),
+    const problem = second.catch((error: unknown) => error);
+    expect(await problem).toBeInstanceOf(StartError);
+    expect(await problem).toHaveProperty(
+      'message',
+      expect.stringMatching(
+        new RegExp(`^cannot listen on 127\\.0\\.0\\.1:${port}: the port is already in use.*`),
+      ),
     );
     first.stop();
     await exit;
+  });
+
+  it('lets a running replica play a scene, found by its URL or by its name in a gateway', async () => {
+    const { invocation, stdout, stop } = invoke(['--name', 'gpu-1']);
+    const exit = simulate(invocation);
+    const [line] = await once(stdout, 'data');
+    const url = /http:\S+/.exec(line)?.[0] ?? '';
+    const scene = async (...args: readonly string[]) => {
+      const { exitCode, stdout, stderr } = await run(['simulate', 'scene', ...args], TOKEN);
+      return { exitCode, text: stdout + stderr };
+    };
+    expect(await scene('failing', url)).toEqual({
+      exitCode: 0,
+      text: 'gpu-1 is failing now: it answers with 500, cuts its streams, or ends them with an error\n',
+    });
+    const chat = () => fetch(`${url}/v1/chat/completions`, { method: 'POST', body: '{"messages":[]}' });
+    const admin = await startAdmin(() => ({ body: { replica: { ...REPLICA, url } } }));
+    expect(await scene('loading', 'gpu-1', '--admin', admin.url)).toMatchObject({ exitCode: 0 });
+    expect(admin.calls).toEqual(['GET /admin/replicas/gpu-1 Bearer token-1']);
+    expect((await chat()).status).toBe(503);
+    expect(await scene('failing', admin.url)).toEqual({
+      exitCode: 1,
+      text: `gateway: ${admin.url} is no simulated replica\n`,
+    });
+    expect(await scene('asleep', url)).toMatchObject({
+      exitCode: 2,
+      text: expect.stringContaining('the scene must be one of normal, slow, failing, frozen, loading'),
+    });
+    expect(await scene('slow')).toMatchObject({
+      exitCode: 2,
+      text: expect.stringContaining('REPLICA is missing'),
+    });
+    stop();
+    await exit;
+    expect(await scene('slow', url)).toEqual({ exitCode: 1, text: `gateway: cannot reach ${url}\n` });
   });
 
   it.each([

@@ -132,6 +132,29 @@ describe('which requests count', () => {
     expect(await scene.ask('r0')).toMatchObject({ verdict: 'good', sinceEpochMs: Date.parse(since) });
   });
 
+  test('without a time, none of older pods with the same labels: they may have had another version', async () => {
+    const scene = createScene();
+    scene.pods = { kind: 'listed', uids: ['old-0', 'new-0', 'new-1'] };
+    const [r0, r1, r2] = ['r0', 'r1', 'r2'].map((name) => scene.replicas.get(name) ?? newReplica());
+    Object.assign(r0 ?? {}, { serverId: 'old-0' });
+    const ask = () => scene.ask('pod.label/app=judged', 'r3');
+    scene.pass(60);
+    expect(await ask()).toMatchObject({ verdict: 'good', sinceEpochMs: START_EPOCH_MS });
+    const knownSinceMs = START_EPOCH_MS + 60_000;
+    Object.assign(r1 ?? {}, { serverId: 'new-0', knownSinceMs });
+    // As long as one of them is left, it is the same comparison.
+    expect(await ask()).toMatchObject({ candidate: ['r0', 'r1'], sinceEpochMs: START_EPOCH_MS });
+    const removed = { isRemoving: true, drained: true, since: new Date(knownSinceMs + 9_000).toISOString() };
+    Object.assign(r0 ?? {}, removed);
+    expect(await ask()).toMatchObject({ verdict: 'undecided', requests: 0, sinceEpochMs: knownSinceMs });
+    Object.assign(r2 ?? {}, { serverId: 'new-1', knownSinceMs: knownSinceMs + 5_000 });
+    expect(await ask()).toMatchObject({ verdict: 'undecided', sinceEpochMs: knownSinceMs });
+    // Later the first one goes, as nodes do.
+    scene.replicas.delete('r0');
+    scene.replicas.delete('r1');
+    expect(await ask()).toMatchObject({ candidate: ['r2'], sinceEpochMs: knownSinceMs + 5_000 });
+  });
+
   test('during a ramp only errors of the candidate count, and nothing of a peer', async () => {
     const scene = createScene();
     const r0 = scene.replicas.get('r0');
@@ -223,6 +246,17 @@ test('a comparison that nobody asks for ends after ten minutes, and metrics show
   expect(scene.judge.running).toMatchObject([{ candidate: 'r0' }]);
   scene.judge.stop();
   expect(scene.judge.running).toEqual([]);
+});
+
+test('that the clock ticks between two looks at it leaves nothing out', async () => {
+  const scene = createScene();
+  scene.clock.tickMs = 1;
+  const first = await scene.ask('r0');
+  expect(first).toMatchObject({ fromEpochMs: 'sinceEpochMs' in first ? first.sinceEpochMs : null });
+  const sinceEpochMs = 'sinceEpochMs' in first ? first.sinceEpochMs : null;
+  scene.clock.tickMs = 0;
+  expect(await scene.ask('r0', null, { sinceEpochMs })).toMatchObject({ fromEpochMs: sinceEpochMs });
+  scene.judge.stop();
 });
 
 test('many comparisons take bounded memory: the one that nobody has asked for longest makes room', async () => {

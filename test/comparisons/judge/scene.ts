@@ -1,10 +1,13 @@
+import type { JudgeExchange } from '#comparisons';
 import type { RequestRecord } from '#otel/record/registry';
-import type { ListedPodUids, RegisteredReplica } from '#replicas/control';
+import type { ListedPodUids } from '#replicas/discovery';
+import type { RegisteredReplica } from '#replicas/registry';
 import { toRandom } from '#testkit/random.ts';
 import { PLAIN, type Scenario, simulateSeconds } from '#testkit/verdict/workload.ts';
 import type { Observation } from '#verdict';
 import { parseSelector } from '../../../src/comparisons/groups/selector.ts';
 import { GatewayJudge, type Question } from '../../../src/comparisons/judge/gateway-judge.ts';
+import { PairLog } from '../../../src/comparisons/pairs/pair-log.ts';
 import { RequestRing } from '../../../src/comparisons/requests/request-ring.ts';
 
 /** When the gateway of a scene started. */
@@ -16,6 +19,9 @@ export interface Replica {
   host: string;
   serverId?: string;
   drained: boolean;
+  isRemoving: boolean;
+  /** Milliseconds since 1970. */
+  knownSinceMs: number;
   since: string | null;
   rampShare: number | null;
   reachability: { state: string; since: string | null; reason: null };
@@ -28,7 +34,11 @@ export interface JudgeScene {
   readonly judge: GatewayJudge;
   readonly ring: RequestRing;
   readonly replicas: Map<string, Replica>;
-  readonly clock: { nowMs: number };
+  readonly clock: {
+    nowMs: number;
+    /** By how much the time since 1970 is ahead every other time that it is read. */
+    tickMs: number;
+  };
   /** What the API server answers. */
   pods: ListedPodUids;
   listedPods: number;
@@ -42,32 +52,41 @@ export interface JudgeScene {
 }
 
 /** Creates the scene with replicas r0 to r3 of the model m. */
-export function createScene({ policy = 'round_robin' } = {}): JudgeScene {
-  const clock = { nowMs: 1_000 };
+export function createScene({
+  policy = 'round_robin',
+  exchange = null as JudgeExchange | null,
+  seed = 7,
+} = {}): JudgeScene {
+  const clock = { nowMs: 1_000, tickMs: 0 };
+  let reads = 0;
   const replicas = new Map<string, Replica>();
   for (let index = 0; index < 4; index++) replicas.set(`r${index}`, newReplica());
   const ring = new RequestRing({
     isWarm: (name) => (replicas.get(name)?.rampShare ?? null) === null,
     nowMs: () => clock.nowMs,
   });
-  const random = toRandom(7);
+  const random = toRandom(seed);
   const loads = new Map<string, ReturnType<typeof simulateSeconds>>();
   const scene: JudgeScene = {
     ...{ ring, replicas, clock, pods: { kind: 'no_source' }, listedPods: 0 },
     judge: new GatewayJudge({
       ring,
+      pairLog: new PairLog(() => clock.nowMs),
       registry: {
         get replicas() {
           return [...replicas].map(([name, replica]) => toRegistered(name, replica));
         },
       },
       routingPolicy: () => policy,
+      exchange,
       async listPods() {
         scene.listedPods++;
         return scene.pods;
       },
       nowMs: () => clock.nowMs,
-      epochMs: () => START_EPOCH_MS - 1_000 + clock.nowMs,
+      epochMs() {
+        return START_EPOCH_MS - 1_000 + clock.nowMs + (++reads % 2) * clock.tickMs;
+      },
     }),
     pass(seconds, scenario = {}) {
       const key = JSON.stringify(scenario);
@@ -86,7 +105,7 @@ export function createScene({ policy = 'round_robin' } = {}): JudgeScene {
       scene.judge.ask({
         selectors: { candidate: parse(candidate), baseline: baseline === null ? null : parse(baseline) },
         texts: { candidate, baseline },
-        ...{ sinceEpochMs: null, falseAlarm: 0.001, missed: 0.05 },
+        ...{ sinceEpochMs: null, falseAlarm: 0.001, missed: 0.05, tolerance: 1.01 },
         ...changes,
       }),
   };
@@ -103,6 +122,7 @@ function parse(text: string) {
 export function newReplica(): Replica {
   return {
     ...{ models: ['m'], host: 'h', drained: false, since: null, rampShare: null, inflight: 0 },
+    ...{ isRemoving: false, knownSinceMs: START_EPOCH_MS - 60_000 },
     reachability: { state: 'reachable', since: null, reason: null },
     health: { state: 'ok', since: null, failingBy: [] },
   };
@@ -111,8 +131,9 @@ export function newReplica(): Replica {
 /** The members that a judge reads. */
 function toRegistered(name: string, replica: Replica): RegisteredReplica {
   const { models, host, serverId, drained, since, rampShare, reachability, health, inflight } = replica;
+  const { isRemoving, knownSinceMs } = replica;
   return {
-    ...{ name, models, reachability, health, inflight },
+    ...{ name, isRemoving, knownSinceMs, models, reachability, health, inflight, shadow: null, trial: null },
     config: { host, serverId },
     drain: { drained, since },
     ramp: rampShare === null ? null : { share: rampShare },

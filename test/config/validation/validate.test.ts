@@ -12,7 +12,7 @@ const MODELS = 'auto, ["*"], or a list of different model names';
 const ADDRESS =
   'an address host:port, such as 127.0.0.1:8080 or [::1]:8080, or :8080 for all addresses; port 0 picks a free port';
 const UNKNOWN =
-  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, clients, clients_file, jwt, tenant_limits, routing, retry, health, rollout, discovery, export, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
+  'unknown key, expected one of gateway, headers, endpoints, pass, models_listing, aliases, state_dir, state, replicas, gpu_hour_price, currency, clients, clients_file, jwt, tenant_limits, routing, progressive_usage, retry, health, shadow, rollout, discovery, export, history, statement_key, metrics, trace, prefix_hash, timeouts, limits, shutdown, log, or a key of your own that begins with x-';
 
 it('explains some of the unknown keys of a value, and counts the others', () => {
   const keys = Array.from({ length: 3_000 }, (_, index) => `  k${index}: 1\n`).join('');
@@ -51,6 +51,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '2: tenant_limits: tenants are known by keys or tokens: it needs clients, clients_file or jwt',
         '3: tenant_limits.t.max_inflight: found "many", expected a whole number from 1 to 1000000',
       ],
+    ],
+    [
+      'answers that tell proxies of which none is trusted',
+      'replicas: [{ name: a, url: "http://a" }]\nrouting:\n  tell: trusted',
+      ['3: routing.tell: it needs gateway.trusted_proxies'],
     ],
     ['a list', '- a', ['1: found a list, expected keys with values']],
     [
@@ -106,7 +111,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
       'a url that YAML reads as a key',
       'replicas:\n- { name: a, url:"http://u:hunter2@a?key=hunter2" }\n',
       [
-        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, kubernetes, host, gpu_model, gpu_count, models, engine, api_key, tls, max_inflight',
+        '2: replicas[0]."***@a?***": unknown key, expected one of name, url, dns, kubernetes, host, gpu_model, gpu_count, gpu_hour_price, models, engine, api_key, tls, role, max_inflight',
         '2: replicas[0].url: found nothing, expected a URL here, or a name under the key dns',
       ],
     ],

@@ -8,7 +8,7 @@ import {
   printDuration,
   printListenAddress,
   printSize,
-} from '../../../src/config/values/values.ts';
+} from '#config/values';
 
 describe('a duration', () => {
   it.each([

@@ -133,7 +133,9 @@ describe('with a real OpenTelemetry Collector and the configuration that we ship
     await using collector = await startRealCollector(await requireCollector(context));
     const secrets = {
       'gen_ai.input.messages': 'canary prompt',
+      'gen_ai.prompt': 'canary prompt',
       'gen_ai.prompt.0.content': 'canary prompt',
+      'gen_ai.completion.0.content': 'canary answer',
       'input.value': 'canary prompt',
       'http.request.header.authorization': 'canary key',
       note: 'call me at canary@example.com with sk-canary0123456789abcdef',
@@ -142,6 +144,7 @@ describe('with a real OpenTelemetry Collector and the configuration that we ship
       'gateway.tenant': 'acme',
       'gen_ai.usage.input_tokens': 'kept',
       'gen_ai.request.model': 'llama',
+      'gen_ai.prompt.name': 'support-answer',
     };
     await send(collector, [toTrace(1, { isError: true, attributes: { ...secrets, ...kept } })]);
     await expect.poll(async () => (await collector.sampled()).length, { timeout: 30_000 }).toBe(2);

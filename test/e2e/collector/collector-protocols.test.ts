@@ -3,12 +3,15 @@ import { expect, test } from 'vitest';
 import { readOtlpOptions } from '#otel/collector';
 import { createOtlpExporter } from '#otel/export';
 import { encodeResourceSpans } from '#otel/otlp';
+import { RECORD_FIELDS } from '#otel/record/registry';
 import type { CollectedSpan } from '#testkit/fake-collector.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { requireCollector, startRealCollector, WITH_COLLECTOR } from '#testkit/servers/real-collector.ts';
 import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 import { runConcurrently, sendMixed } from './collector-clients.ts';
+
+const nameOf = (field: string) => RECORD_FIELDS[field as keyof typeof RECORD_FIELDS].name;
 
 const REQUESTS = 60;
 
@@ -35,10 +38,13 @@ test.for(['http/protobuf', 'http/json'] as const)(
     await gateway.close();
 
     const spanOf = new Map(spans.map((span) => [requestIdOf(span), span]));
-    for (const { timings = {}, ...record } of records) {
+    for (const { timings = {}, route_ruled_out = {}, ...record } of records) {
       const { attributes, types, resource } = spanOf.get(record.request_id) ?? {};
       const fields = [
-        ...Object.entries(record).map(([name, value]) => [`gateway.${name}`, value] as const),
+        ...Object.entries(record).map(([field, value]) => [nameOf(field), value] as const),
+        ...Object.entries(route_ruled_out).map(
+          ([name, value]) => [`gateway.route.ruled_out.${name}`, value] as const,
+        ),
         ...Object.entries(timings).map(([name, value]) => [`gateway.timings.${name}`, value] as const),
       ];
       expect(attributes).toMatchObject(Object.fromEntries(fields));

@@ -39,6 +39,25 @@ describe('signing in', () => {
     expect(tab.complaints.filter((text) => !text.includes('401'))).toEqual([]);
   });
 
+  test('with a link needs no token; the link works once, and no part of it stays in the URL', async (context) => {
+    await using replica = await startFakeReplica();
+    await using gateway = await startGateway({ replicas: [replica] });
+    await using tab = await openTab(context);
+    const { page } = tab;
+    const answer = await gateway.admin('/admin/sign-in-links', { method: 'POST' });
+    const { code } = (await answer.json()) as { code: string };
+    const link = `${gateway.adminUrl}/#sign-in=${code}`;
+    await page.goto(link);
+    await rowOf(page, 'a').waitFor();
+    expect(page.url()).toBe(`${gateway.adminUrl}/`);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Token', { exact: true }).waitFor();
+    await page.goto(link);
+    await page.getByRole('alert').filter({ hasText: 'This link was used already' }).waitFor();
+    expect(page.url()).toBe(`${gateway.adminUrl}/`);
+    expect(await findBarriers(page)).toEqual([]);
+  });
+
   test('to a gateway without a token shows that the admin API is off', async (context) => {
     await using replica = await startFakeReplica();
     await using gateway = await startGateway({ replicas: [replica], adminToken: null });

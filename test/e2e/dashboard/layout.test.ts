@@ -63,20 +63,27 @@ describe('fifty replicas with long names', () => {
   });
 });
 
-test('no figure of models and tenants is cut, and GPU time is shown from 1,280 px on', async (context) => {
-  const last_minute = makeTraffic({ errors: 240, client_errors: 240, requests_per_s: 1_234 });
-  const parts = [{ name: 'Qwen/Qwen3-235B-A22B-Instruct-2507-FP8', last_minute }];
-  const { page } = await openDashboard(context, makeOverview({ models: parts, tenants: parts }));
-  const figures = page.locator('#models tbody .number, #tenants tbody .number');
-  for (const width of [2400, 1920, 1280, 1024, 820, 640, 390]) {
-    await page.setViewportSize({ width, height: 900 });
-    const cut = await figures.evaluateAll((cells) =>
-      cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent),
-    );
-    expect(cut, `${width} px`).toEqual([]);
-    if (width >= 1280) expect(await page.locator('#models tbody .gpu').isVisible(), `${width} px`).toBe(true);
-  }
-});
+test.for([
+  ['with prices the cost', {}, '.cost'],
+  ['without prices GPU time', { cost: null, currency: null }, '.gpu'],
+] as const)(
+  'no figure of models and tenants is cut, and %s is shown from 1,280 px on',
+  async ([, price, shown], context) => {
+    const last_minute = makeTraffic({ errors: 240, client_errors: 240, requests_per_s: 1_234, ...price });
+    const parts = [{ name: 'Qwen/Qwen3-235B-A22B-Instruct-2507-FP8', last_minute }];
+    const { page } = await openDashboard(context, makeOverview({ models: parts, tenants: parts }));
+    const figures = page.locator('#models tbody .number, #tenants tbody .number');
+    for (const width of [2400, 1920, 1280, 1024, 820, 640, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      const cut = await figures.evaluateAll((cells) =>
+        cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent),
+      );
+      expect(cut, `${width} px`).toEqual([]);
+      if (width < 1280) continue;
+      expect(await page.locator(`#models tbody ${shown}`).isVisible(), `${width} px`).toBe(true);
+    }
+  },
+);
 
 describe('the page has no barriers', () => {
   test.for([

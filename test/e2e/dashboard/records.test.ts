@@ -139,7 +139,7 @@ describe('the details of a request', () => {
   });
 
   test('of a request that is not kept any more say so', async (context) => {
-    const { page } = await openDashboard(context, OVERVIEW, '#record=long-gone');
+    const { page } = await openDashboard(context, { ...OVERVIEW, keeps_history: false }, '#record=long-gone');
     await dialogOf(page).getByText('The gateway does not keep this request any more.').waitFor();
   });
 });

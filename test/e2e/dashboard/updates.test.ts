@@ -72,6 +72,16 @@ test('the header says which gateway this is', async (context) => {
   await page.getByText(/^edge-1 · version\s0\.1\.0 · up\s3\sh · config\sof\s\d\d:\d\d:\d\d$/).waitFor();
 });
 
+test("a fleet's page says that its figures are those of one gateway", async (context) => {
+  const { page, dashboard } = await openDashboard(
+    context,
+    makeOverview({ other_gateways: ['gw-b', 'gw-c'] }),
+  );
+  await page.getByText('are those of gw-a alone: gw-b, gw-c of the same fleet have their own.').waitFor();
+  dashboard.show(makeOverview());
+  await page.locator('#fleet-note').waitFor({ state: 'hidden' });
+});
+
 test('capacity and traffic are shown by worker, limit, model and tenant', async (context) => {
   const { page } = await openDashboard(context, fiftyReplicas(), { viewport: { width: 1440, height: 900 } });
   const capacity = page.getByRole('region', { name: /^Capacity/ });

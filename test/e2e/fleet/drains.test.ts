@@ -40,6 +40,29 @@ describe.concurrent('two gateways that share a Redis server', () => {
     for (const answer of answers) await (await answer).arrayBuffer();
   });
 
+  test('a replica that this gateway has removed is drained where another one still serves it', async () => {
+    await using fleet = await startFleet('gw-a', 'gw-b');
+    const [a, b] = fleet.gateways;
+    const { x, y } = fleet.replicas;
+    const gate = createGate();
+    for (const replica of [x, y]) replica.answer(gate.script);
+    const answers = [b.gateway.chat(), b.gateway.chat()];
+    await x.nextRequest();
+    await a.until('x', ({ inflight }) => inflight === 1);
+    // As when the pod terminates, of which gw-b has not heard yet.
+    a.gateway.writeConfig({ replicas: [y] });
+    expect((await a.gateway.reload()).status).toBe(200);
+
+    const drained = { name: 'x', absent: true, drained: true };
+    expect((await a.drain('x')).replica).toMatchObject({ ...drained, inflight: 1, safe_to_stop: false });
+    await b.until('x', (answer) => answer.drained);
+    const waiting = a.drain('x', '?wait=30s');
+    gate.open();
+    expect((await waiting).replica).toMatchObject({ ...drained, inflight: 0, safe_to_stop: true });
+    for (const answer of answers) await (await answer).arrayBuffer();
+    expect((await a.post('/admin/replicas/never-there/drain')).status).toBe(404);
+  });
+
   test('a gateway with several workers can be a member', async () => {
     await using fleet = await startFleet('gw-a');
     const [a] = fleet.gateways;

@@ -12,7 +12,7 @@ test('a reload takes another password of Redis, which the next connections use',
   });
   const setPassword = (password: string) =>
     redis.command('acl', 'setuser', 'gateway', 'reset', 'on', `>${password}`, '~*', '&*', '+@all');
-  /** Connections of the user: one of the store, two of the channel. */
+  /** Connections of the user: one of the store, two of the channels. */
   const connections = async () => (await redis.command('client', 'list')).split('user=gateway ').length - 1;
   await setPassword('old');
   const endpoints = ['responses'];

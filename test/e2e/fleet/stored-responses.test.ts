@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { answerJson, type FakeReplica } from '#testkit/fake-replica.ts';
 import { printMessage } from '../../../src/fleet/responses/response-exchange.ts';
-import { toStoredResponse } from '../../../src/replicas/shared/stored-response.ts';
+import { toStoredResponse } from '../../../src/replicas/stored-responses/stored-response.ts';
 import { type FleetGateway, startFleet } from './start-fleet.ts';
 
 const ON = { endpoints: ['responses'] };

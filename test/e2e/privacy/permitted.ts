@@ -13,18 +13,18 @@ const RECORD: readonly Place[] = ['exports', 'files', 'admin', 'commands'];
  */
 export const PERMITTED: Readonly<Record<string, readonly Place[]>> = {
   'permitted-tenant': ['exports', 'files', 'log', 'admin', 'metrics', 'commands'],
-  'permitted-client': ['exports', 'admin', 'commands'],
+  'permitted-client': RECORD,
   'permitted-feature': RECORD,
   'permitted-level': RECORD,
   'permitted-conversation': RECORD,
   'permitted-request-id': RECORD,
   nickname: RECORD,
   'permitted-response-id': RECORD,
-  'permitted-response-model': RECORD,
+  'permitted-response-model': ['exports', 'files', 'admin', 'metrics', 'commands'],
   permitted_reason: RECORD,
   permitted_timing_ms: RECORD,
   'permitted-host': ['exports', 'files'],
-  'permitted-tracestate': ['exports'],
+  'permitted-tracestate': ['exports', 'files'],
   // With `trace.incoming: continue` it is the id of the request's trace, which exemplars of OpenMetrics name.
   feedfacefeedfacefeedfacefeedface: ['exports', 'files', 'log', 'admin', 'metrics', 'commands'],
   'permitted-reason': ['exports', 'files', 'log', 'admin', 'commands', 'redis'],

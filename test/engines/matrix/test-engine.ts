@@ -4,14 +4,22 @@ import { asksOf, Cell, ENGINES } from '#testkit/engines/matrix.ts';
 
 const cuts = fc.array(fc.nat(20_000), { maxLength: 6 });
 
-/** Tests every exchange of the engines with these names. The engines are in several files, which run in parallel. */
-export function testEngines(isMeant: (name: string) => boolean): void {
+/**
+ * Tests the exchanges of the engines with these names, with further keys of the gateway's configuration, all but those
+ * that a set names. The engines are in several files, which run in parallel.
+ */
+export function testEngines(
+  isMeant: (name: string) => boolean,
+  config: object = {},
+  except: ReadonlySet<string> = new Set(),
+): void {
   const engines = ENGINES.filter(({ name }) => isMeant(name));
   describe.for(engines.map((engine) => [engine.name, engine] as const))('%s', ([, engine]) => {
-    test.for(engine.cases.map((exchange) => [exchange.name, exchange] as const))(
+    const cases = engine.cases.filter(({ name }) => !except.has(name));
+    test.for(cases.map((exchange) => [exchange.name, exchange] as const))(
       '%s: the client gets what the engine sends to its own request, however the reads are cut',
       async ([, exchange]) => {
-        await using cell = await Cell.start(engine, exchange);
+        await using cell = await Cell.start(engine, exchange, undefined, config);
         const asks = asksOf(exchange);
         for (const ask of asks) expect(await cell.compare(ask, [])).toBeNull();
         const isEqual = async (ask: (typeof asks)[number], places: readonly number[]) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { allocateStoredResponses, StoredResponses } from '#replicas/shared';
+import { allocateStoredResponses, StoredResponses } from '#replicas/stored-responses';
 import type { Channel, ChannelListener } from '../../../src/fleet/redis/redis-channel.ts';
 import {
   parseMessage,

@@ -6,6 +6,7 @@ describe('GET /admin/replicas', () => {
   /** What is the same of all replicas that nothing has happened to. */
   const UNTOUCHED = {
     ...{ drained: false, since: null, reason: null, safe_to_stop: false, ramp: null, removing: false },
+    shadow: null,
     ...{ inflight: 0, background: 0, background_unknown: 0, max_inflight: null },
     silent_streams: { count: 0, running: 0, oldest_ms: null },
     ...{ health: null, health_reasons: [], health_since: null },
@@ -129,9 +130,11 @@ test('the client-facing port in use is one clear line', async () => {
   const listen = gateway.url.replace('http://', '');
 
   await expect(startGateway({ replicas: [replica], config: { gateway: { listen } } })).rejects.toThrow(
-    /^gateway\.listen 127\.0\.0\.1:\d+: .*in use: .*$/,
+    /^gateway\.listen 127\.0\.0\.1:\d+: the port is already in use by .* \(process \d+\): .*$/,
   );
   await expect(
     startGateway({ replicas: [replica], config: { gateway: { admin_listen: listen } } }),
-  ).rejects.toThrow(/^gateway\.admin_listen 127\.0\.0\.1:\d+: .*in use: .*$/);
+  ).rejects.toThrow(
+    /^gateway\.admin_listen 127\.0\.0\.1:\d+: the port is already in use by .* \(process \d+\): .*$/,
+  );
 });

@@ -1,15 +1,44 @@
 import { readFile } from 'node:fs/promises';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
+import type { RolloutFacts } from '#rollout-board/facts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
+import { replicaFacts, rolloutFacts } from '#testkit/rollout-facts.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { renderOpenApi } from '../../../scripts/generate/openapi.ts';
 import { createRoutes } from '../../../src/admin/route-table.ts';
 import { callUnderName } from './call-under-name.ts';
 
-/** A target; what has to be done first, if anything. */
-type Example = string | { readonly target: string; readonly before: (gateway: StartedGateway) => unknown };
+/** A target, or what finds it; what has to be done first, if anything; the body that is sent, if any. */
+type Example =
+  | string
+  | {
+      readonly target: string;
+      readonly before?: (gateway: StartedGateway) => unknown;
+      readonly body?: RolloutFacts;
+    }
+  | { readonly find: (gateway: StartedGateway) => Promise<string> };
+
+/** A rollout of `a` that nobody here drives any more. */
+const BEGUN = rolloutFacts({ replicas: [replicaFacts('a')], replica_count: 1 });
+const DONE: RolloutFacts = { ...BEGUN, seq: 9, state: 'done', ended_at: '2026-01-01T00:00:01Z' };
+const report =
+  (facts: RolloutFacts) =>
+  (gateway: StartedGateway): Promise<Response> =>
+    gateway.admin(`/admin/rollouts/${facts.id}/report`, toPost(facts));
+
+/** What asks something of a rollout: of one that is not known, that is under way, and that is over. */
+const asking = (action: string): readonly [string, ...Example[]] => {
+  const target = `/admin/rollouts/${BEGUN.id}/${action}`;
+  return [target, { target, before: report(BEGUN) }, { target, before: report(DONE) }];
+};
+
+/** Turns the history off. */
+const withoutHistory = async (gateway: StartedGateway) => {
+  gateway.writeConfig({ config: { gateway: { name: 'alone' }, history: 'off' } });
+  await gateway.reload();
+};
 
 /** For each operation, examples that bring about every answer of its own that it documents. */
 const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
@@ -48,16 +77,71 @@ const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
     `/admin/rollout-steps?trace_id=${'a'.repeat(32)}&span_id=${'b'.repeat(16)}&step=rollout&start_ms=1&outcome=ok`,
     '/admin/rollout-steps',
   ],
+  beginShadow: [
+    '/admin/replicas/b/shadow?requests=5%25&for=1m',
+    '/admin/replicas/b/shadow?for=x',
+    '/admin/replicas/a/shadow',
+    '/admin/replicas/nobody/shadow',
+  ],
+  endShadow: ['/admin/replicas/b/unshadow', '/admin/replicas/nobody/unshadow'],
+  listRollouts: ['/admin/rollouts'],
+  showRollout: [
+    `/admin/rollouts/${BEGUN.id}`,
+    { target: `/admin/rollouts/${BEGUN.id}`, before: report(BEGUN) },
+  ],
+  pauseRollout: asking('pause'),
+  continueRollout: asking('continue'),
+  abortRollout: asking('abort'),
+  reportRollout: [
+    `/admin/rollouts/${BEGUN.id}/report`,
+    { target: `/admin/rollouts/${BEGUN.id}/report`, body: BEGUN },
+    {
+      target: '/admin/rollouts/0000000b/report',
+      body: { ...BEGUN, id: '0000000b', started_at: '2026-01-01T00:00:09Z' },
+    },
+  ],
   listGateways: ['/admin/gateways'],
   forgetGateway: ['/admin/gateways/none/forget', '/admin/gateways/alone/forget'],
   reloadConfig: [
     '/admin/reload',
     { target: '/admin/reload', before: (gateway) => gateway.writeConfig('replicas: []\n') },
   ],
+  createSignInLink: ['/admin/sign-in-links'],
+  signIn: ['/admin/sign-in'],
   showStats: ['/admin/stats'],
   showMetrics: ['/metrics'],
   showOverview: ['/admin/overview', '/admin/overview?after=x'],
-  listRecords: ['/admin/records', '/admin/records?limit=x'],
+  listRecords: [
+    '/admin/records',
+    '/admin/records?since=1h',
+    '/admin/records?limit=x',
+    { target: '/admin/records?since=1h', before: withoutHistory },
+  ],
+  findRecord: [
+    '/admin/records/none',
+    {
+      async find(gateway) {
+        await (await gateway.chat()).text();
+        return `/admin/records/${(await gateway.nextRecord()).trace_id}`;
+      },
+    },
+  ],
+  showUsage: [
+    '/admin/usage?by=tenant&step=1h',
+    '/admin/usage?since=soon',
+    { target: '/admin/usage', before: withoutHistory },
+  ],
+  showTimeline: [
+    '/admin/timeline',
+    '/admin/timeline?since=soon',
+    { target: '/admin/timeline', before: withoutHistory },
+  ],
+  listStatementRecords: [
+    '/admin/statement-records?tenant=acme&since=1h',
+    '/admin/statement-records',
+    { target: '/admin/statement-records?tenant=acme&since=1h', before: withoutHistory },
+  ],
+  showStatementKey: ['/admin/statement-key'],
   describeApi: ['/openapi.json'],
 };
 
@@ -105,12 +189,31 @@ const SHOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   drainReplica: ['503'],
   // test/gateway/discovery/pod-labels.test.ts
   showVerdict: ['503'],
+  // test/gateway/admin/sign-in.test.ts
+  signIn: ['200'],
   // test/gateway/admin/drain-token.test.ts
   undrainReplica: ['409'],
+  // test/gateway/history/history-api.test.ts
+  listRecords: ['503'],
+  findRecord: ['503'],
+  showUsage: ['503'],
+  showTimeline: ['503'],
+  listStatementRecords: ['503'],
+  // test/statement/gateway.test.ts
+  showStatementKey: ['200'],
 };
 
 /** No call from outside can bring about the failure that nobody thought of; the others are of bad bodies. */
 const OF_ANY_CALL = ['408', '413', '500'];
+
+function toPost(body: object): RequestInit {
+  return { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+}
+
+async function toTarget(example: Example, gateway: StartedGateway): Promise<string> {
+  if (typeof example === 'string') return example;
+  return 'find' in example ? await example.find(gateway) : example.target;
+}
 
 describe('every answer is as documented, and every documented answer is given:', () => {
   test.for(rows)('$method $path', async ({ method, path, operationId }) => {
@@ -118,7 +221,7 @@ describe('every answer is as documented, and every documented answer is given:',
     const others = ['b', 'c'].map((name) => ({ name, url: `${replica.url}/${name}`, models: ['n'] }));
     await using gateway = await startGateway({
       replicas: [replica, ...others],
-      config: { gateway: { name: 'alone' } },
+      config: { gateway: { name: 'alone' }, history: {} },
     });
     await using closed = await startGateway({ replicas: [replica], adminToken: null });
     const document = await OpenApiDocument.read(gateway);
@@ -131,9 +234,10 @@ describe('every answer is as documented, and every documented answer is given:',
       await fetch(closed.adminUrl + examples[0], { method }),
     ];
     for (const example of examples) {
-      const { target, before } = typeof example === 'string' ? { target: example } : example;
+      const { before, body } = typeof example === 'object' && 'target' in example ? example : {};
       await before?.(gateway);
-      responses.push(await gateway.admin(target, { method }));
+      const init = body === undefined ? { method } : toPost(body);
+      responses.push(await gateway.admin(await toTarget(example, gateway), init));
     }
     for (let count = 1; count <= 11; count += 1) {
       const headers = { Authorization: `Bearer wrong-${count}` };

@@ -1,9 +1,19 @@
 import { describe, expect, test } from 'vitest';
+import type { RolloutFacts } from '#rollout-board/facts';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { answerJson, COMPLETION, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
-import { startGateway } from '#testkit/start-gateway.ts';
+import { rolloutFacts } from '#testkit/rollout-facts.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const POST = { method: 'POST' };
+
+const report = (gateway: StartedGateway, facts: RolloutFacts) =>
+  gateway.admin(`/admin/rollouts/${facts.id}/report`, {
+    ...POST,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(facts),
+  });
+
 const LIST = { object: 'list', data: [{ id: 'm', object: 'model', owned_by: 'x' }] };
 
 describe('POST /admin/replicas/{name}/probe', () => {
@@ -136,5 +146,52 @@ describe('POST /admin/rollout-steps', () => {
       const response = await gateway.admin(toPath({ ...valid, [param]: value }), POST);
       expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', param } });
     }
+  });
+});
+
+describe('POST /admin/rollouts/{id}/report', () => {
+  const other = { ...rolloutFacts().driver, id: '2'.repeat(16), user: 'bob', host: 'ops-2' };
+  const ended = { state: 'done', ended_at: '2026-01-01T00:00:09Z' } as const;
+
+  test.each<[string, string, Partial<RolloutFacts>, RegExp]>([
+    [
+      'another rollout is at work on one of its replicas',
+      'rollout_conflict',
+      { id: '0000000b', started_at: '2026-01-01T00:00:05Z' },
+      /^The rollout 0000000a of ann@ops-1, which began at 2026-01-01T00:00:00Z, is at work on these replicas too: a, b\./,
+    ],
+    [
+      'another driver wants to go on while the first one does',
+      'rollout_driven',
+      { run: 2, seq: 2_000, driver: { ...other, replaces: null } },
+      /^ann@ops-1 drives this rollout: stop it there, or abort it$/,
+    ],
+    [
+      'it has gone on elsewhere since',
+      'rollout_taken_over',
+      { seq: 3, driver: { ...other, replaces: null } },
+      /^This rollout has gone on elsewhere: ann@ops-1 drives it, or did$/,
+    ],
+  ])('is refused when %s', async (_title, code, changes, message) => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica] });
+    expect((await report(gateway, rolloutFacts())).status).toBe(200);
+    const refused = await report(gateway, rolloutFacts(changes));
+    expect(refused.status).toBe(409);
+    expect(await refused.json()).toMatchObject({ error: { code, message: expect.stringMatching(message) } });
+  });
+
+  test('is refused when it is over', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [replica] });
+    await report(gateway, rolloutFacts({ ...ended, sentence: '2 of 2 replicas done' }));
+    const refused = await report(gateway, rolloutFacts({ run: 2, seq: 2_000 }));
+    expect(refused.status).toBe(409);
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: 'rollout_over',
+        message: 'This rollout is over: 2 of 2 replicas done. Begin another one with --new',
+      },
+    });
   });
 });

@@ -17,11 +17,26 @@ const call = (gateway: StartedGateway, method: string, path: string, token: stri
 const codeOf = async (response: Response) =>
   ((await response.json()) as { readonly error: { readonly code: string } }).error.code;
 
-/** The paths of the API that have this method, each with a name in it that exists. */
-const pathsOf = (method: 'GET' | 'POST') =>
+/** A path of one rollout, or of the key of statements. There are none here. */
+const isOfRollout = (path: string) => path.startsWith('/admin/rollouts/') || path === '/admin/statement-key';
+
+/** The paths of the API that have this method, each with a name in it that exists, and the id of a record. */
+const pathsOf = (method: 'GET' | 'POST', recordId = '') =>
   createRoutes()
     .filter((route) => route.method === method && !route.isPage)
-    .map(({ path }) => path.replace('{name}', 'a').replace('/verdict', '/verdict?candidate=a&baseline=b'));
+    .filter(({ path }) => method === 'POST' || !isOfRollout(path))
+    .map(({ path }) => path.replace('{name}', 'a').replace('{id}', isOfRollout(path) ? '0000000a' : recordId))
+    .map((path) => path.replace('/verdict', '/verdict?candidate=a&baseline=b'))
+    .map((path) => path.replace('/statement-records', '/statement-records?tenant=acme&since=1h'));
+
+/** Who reads may pass that on by a link; the exchange of its code takes no token. */
+const isSignIn = (path: string) => path.startsWith('/admin/sign-in');
+
+/** The id of the record of a request that this sends. */
+async function makeRecord(gateway: StartedGateway): Promise<string> {
+  await (await gateway.chat()).text();
+  return (await gateway.nextRecord()).request_id;
+}
 
 /** The replicas of a gateway all of whose paths are called. */
 const withPeer = (replica: FakeReplica) => [replica, { name: 'b', url: `${replica.url}/b` }];
@@ -29,15 +44,16 @@ const withPeer = (replica: FakeReplica) => [replica, { name: 'b', url: `${replic
 describe('a read-only token', () => {
   test('reads everything and changes nothing', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
-    await using gateway = await startGateway({ replicas: withPeer(replica), readToken: READ_TOKEN });
-    for (const path of pathsOf('GET')) {
+    const config = { history: {} };
+    await using gateway = await startGateway({ replicas: withPeer(replica), readToken: READ_TOKEN, config });
+    for (const path of pathsOf('GET', await makeRecord(gateway))) {
       for (const method of ['GET', 'HEAD']) {
         const response = await call(gateway, method, path, READ_TOKEN);
         await response.arrayBuffer();
         expect(response.status, `${method} ${path}`).toBe(200);
       }
     }
-    for (const path of pathsOf('POST')) {
+    for (const path of pathsOf('POST').filter((each) => !isSignIn(each))) {
       const response = await call(gateway, 'POST', path, READ_TOKEN);
       expect(response.status, path).toBe(403);
       expect(await codeOf(response), path).toBe('read_only_token');
@@ -98,8 +114,9 @@ describe('an operator token', () => {
 
   test('reads, drains and undrains, and does nothing else', async () => {
     await using replica = await startFakeReplica({ name: 'a' });
-    await using gateway = await startGateway({ replicas: withPeer(replica), moreTokens });
-    for (const path of pathsOf('GET')) {
+    const config = { history: {} };
+    await using gateway = await startGateway({ replicas: withPeer(replica), moreTokens, config });
+    for (const path of pathsOf('GET', await makeRecord(gateway))) {
       const response = await call(gateway, 'GET', path, OPERATOR_TOKEN);
       await response.arrayBuffer();
       expect(response.status, path).toBe(200);
@@ -113,10 +130,18 @@ describe('an operator token', () => {
     expect(Object.fromEntries(changes)).toEqual({
       '/admin/replicas/a/drain': 'done',
       '/admin/replicas/a/probe': 'done',
+      '/admin/replicas/a/shadow': 'done',
       '/admin/replicas/a/undrain': 'done',
+      '/admin/replicas/a/unshadow': 'done',
+      '/admin/rollouts/0000000a/abort': 'rollout_not_found',
+      '/admin/rollouts/0000000a/continue': 'rollout_not_found',
+      '/admin/rollouts/0000000a/pause': 'rollout_not_found',
+      '/admin/rollouts/0000000a/report': 'invalid_request',
       '/admin/rollout-steps': 'invalid_request',
       '/admin/gateways/a/forget': 'admin_token_required',
       '/admin/reload': 'admin_token_required',
+      '/admin/sign-in': 'unauthorized',
+      '/admin/sign-in-links': 'done',
     });
     const overview = await call(gateway, 'GET', '/admin/overview', OPERATOR_TOKEN);
     expect(await overview.json()).toMatchObject({ can_change: true });

@@ -1,10 +1,11 @@
 import OpenAI, { APIConnectionError, BadRequestError, InternalServerError, NotFoundError } from 'openai';
 import { expect, onTestFinished, test } from 'vitest';
+import type { SimulatedReplicaSettings } from '#simulate';
 import type { EventLog } from '#testkit/event-log.ts';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
-import type { ServedRequest, SimulatedReplicaSettings } from '../../../src/simulate/settings.ts';
+import type { ServedRequest } from '../../../src/simulate/settings.ts';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Tell me about gateways.' }];
 

@@ -26,6 +26,7 @@ test('it is compared with those that do the same work alone', () => {
     { reason: 'connection_refused' },
     { health: 'failing' },
     { isRamping: true },
+    { isShadow: true },
   ] as const) {
     expect(findingsOf(a, { name: 'b', inflight: 0, ...other }), JSON.stringify(other)).toEqual([]);
   }

@@ -25,7 +25,7 @@ test('each certificate has one condition, by the time that is left', async () =>
   const current = { listen: { ...tls, pairs: [{ cert, key }] as const }, admin: null, replicas: [] };
   const startMs = Date.now();
   let nowMs = startMs;
-  const produce = createCertificateProducer({ current, problem: null }, () => nowMs);
+  const produce = createCertificateProducer({ current, problem: null }, { list: () => [] }, () => nowMs);
   const idsAfter = (days: number) => {
     nowMs = startMs + days * DAY_MS;
     return [...(produce() as Iterable<Finding>)].map(({ id }) => id);
@@ -101,4 +101,22 @@ test('a key that does not fit is told until it does, in one line at each end', a
   await put('listen', first);
   await untilOver(gateway, 'certificate_unusable');
   expect(linesOf(gateway, 'certificate_unusable')).toHaveLength(2);
+});
+
+test("a replica's own certificate is told before it ends, and until the replica shows another one", async () => {
+  const old = await authority.issue('server', undefined, 5);
+  const first = await startFakeReplica({ name: 'a', tls: old });
+  const port = Number(new URL(first.url).port);
+  await using gateway = await startGateway({
+    replicas: [{ name: 'a', url: first.url, tls: { ca: authority.ca.certPath } }],
+  });
+  expect(await untilCondition(gateway, 'certificate_ends_in_7_days')).toMatchObject({
+    subject: 'server a (CN=spangate server)',
+  });
+  expect(linesOf(gateway, 'certificate_ends_in_7_days')[0]).toMatch(
+    /^the certificate server a .* expires in 4 d/,
+  );
+  await first.close();
+  await using _next = await startFakeReplica({ name: 'a', port, tls: await authority.issue('server') });
+  await untilOver(gateway, 'certificate_ends_in_7_days');
 });

@@ -7,19 +7,32 @@ import { toChip, toKey } from '../../../src/admin/dashboard/page/conditions/cond
 import { invoke } from '../../cli/invoke.ts';
 
 /** A name that would have an effect on a terminal, a page, a log or an exposition that took it as it is. */
-const SUBJECT = '<img src=x onerror=alert(1)>\u001b[2J\u202e"evil\\\nname';
+const RAW = '<img src=x onerror=alert(1)>\u001b[2J\u202e"evil\\\n\u2028\ud800name';
+
+/** The same as every surface has it. */
+const SUBJECT = '<img src=x onerror=alert(1)>[2J"evil\\\ufffdname';
+
+/** What no surface may show: controls, those for bidirectional text, separators of lines, half a character. */
+const HARMFUL = /(?!\n)[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /** Longer than any condition waits until it is told, or until its end is, and shorter than any that lasts. */
 const STEP_MS = 60_000;
 
 const IDS = Object.keys(CONDITIONS) as Finding['id'][];
 
-const MADE = { text: '<b>made</b>', count: 3, share: 0.3, seconds: 30, bytes: 2_048, ratio: 2 } as const;
+const MADE = {
+  text: '<b>made\u001b[31m\u202e</b>',
+  count: 3,
+  share: 0.3,
+  seconds: 30,
+  bytes: 2_048,
+  ratio: 2,
+} as const;
 
 function makeFinding(id: Finding['id']): Finding {
   const { figures }: ConditionDefinition = CONDITIONS[id];
   const made = Object.fromEntries(Object.entries(figures).map(([name, kind]) => [name, MADE[kind]]));
-  return { id, subject: SUBJECT, figures: made } as unknown as Finding;
+  return { id, subject: RAW, figures: made } as unknown as Finding;
 }
 
 let gateway: StartedGateway;
@@ -111,10 +124,38 @@ test.each(IDS)('%s is told by every surface while it is on, and by none when it 
   });
   expect(on.status[0]).toContain(toOneLine(sentence));
 
-  board.clear(id, SUBJECT);
+  board.clear(id, RAW);
   lookAhead(2);
   expect(await askSurfaces()).toEqual({
     ...{ api: [], page: [], metrics: [], status: [], exitCode: 0 },
     log: { id, message: `over: ${sentence}`, level: 30 },
   });
 });
+
+test('what is harmful in names and figures, and what is too long, reaches no surface', async () => {
+  const long = `${RAW}${'a\u0007\u2066'.repeat(100_000)}`;
+  board.raise({ id: 'state_not_stored', subject: long, figures: { reason: `\u009b31m${long}` } });
+  lookAhead(1);
+  const answers = await Promise.all(
+    ['/admin/conditions', '/admin/overview', '/metrics'].map(async (path) =>
+      (await gateway.admin(path)).text(),
+    ),
+  );
+  const status = await invoke(['status', '--admin', gateway.adminUrl], { SVC_ADMIN_TOKEN: ADMIN_TOKEN });
+  const line = gateway.logLines.findLast((each) => each.includes('state_not_stored')) ?? '';
+  for (const text of [...answers.map(toDecoded), status.stdout, toDecoded(line)]) {
+    expect(text).toContain('"evil');
+    expect(HARMFUL.exec(text)).toBeNull();
+    expect(text).not.toContain('a'.repeat(2_049));
+  }
+  board.clear('state_not_stored', long);
+  lookAhead(2);
+  expect((await askSurfaces()).api).toEqual([]);
+});
+
+/** The text with what JSON has escaped as it is; the marks stay escaped. */
+function toDecoded(json: string): string {
+  return json
+    .replaceAll(/\\u([\da-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replaceAll('\\"', '"');
+}

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { Finding } from '#conditions';
 import type { ExportTrouble } from '#otel';
@@ -79,8 +80,10 @@ test('calls that fail are a collector that is away, or files that cannot be writ
     { id: 'collector_away', subject: '', figures: { ...PROBLEM, queued: 0, failed_calls: 3 } },
   ]);
   const toFile = createExport('/var/records');
-  toFile.now.trouble = { ...WELL, outage };
-  expect(toFile.found()).toMatchObject([{ id: 'records_not_written', subject: '/var/records' }]);
+  toFile.now.trouble = { ...WELL, outage: { ...outage, reason: 'ENOSPC' } };
+  expect(toFile.found()).toMatchObject([
+    { id: 'records_not_written', subject: '/var/records', figures: { reason: 'the disk is full (ENOSPC)' } },
+  ]);
 });
 
 test('a call of more than five seconds is slow', () => {
@@ -114,11 +117,14 @@ test('a damaged spool is told for a day', () => {
   expect(found()).toEqual([]);
 });
 
-/** Sends chats, one after another, until it is stopped. */
-function keepSending(gateway: StartedGateway) {
+/** Sends chats, one after another with this pause between them, until it is stopped: none is on its way then. */
+function keepSending(gateway: StartedGateway, pauseMs = 0) {
   let isStopped = false;
   const sending = (async () => {
-    while (!isStopped) await (await gateway.chat()).arrayBuffer();
+    while (!isStopped) {
+      await (await gateway.chat()).arrayBuffer();
+      await setTimeout(pauseMs);
+    }
   })();
   return {
     async [Symbol.asyncDispose]() {
@@ -161,16 +167,12 @@ test('a queue that fills up is told before records are dropped', async () => {
     config: { export: { queue_size: 60, batch_size: 20, interval: '50ms' } },
   });
   collector.answerAlways({ status: 503 });
-  const slowly = setInterval(() => void gateway.chat().then((answer) => answer.arrayBuffer()), 150);
-  try {
-    const { sentence } = await untilCondition(gateway, 'queue_filling');
-    expect(sentence).toMatch(/^\d+ of 60 records wait: full in \d+ s at this rate$/);
-    expect(linesOf(gateway, 'records_dropped')).toEqual([]);
-    collector.answerAlways({});
-    await untilOver(gateway, 'queue_filling', 'collector_away');
-  } finally {
-    clearInterval(slowly);
-  }
+  await using _sending = keepSending(gateway, 150);
+  const { sentence } = await untilCondition(gateway, 'queue_filling');
+  expect(sentence).toMatch(/^\d+ of 60 records wait: full in \d+ s at this rate$/);
+  expect(linesOf(gateway, 'records_dropped')).toEqual([]);
+  collector.answerAlways({});
+  await untilOver(gateway, 'queue_filling', 'collector_away');
 });
 
 test('a spool with damaged lines is told after the start', async () => {

@@ -1,8 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import type { RolloutFacts } from '#rollout-board/facts';
 import { linesOf, untilCondition, untilOver } from '#testkit/conditions.ts';
 import {
   answerJson,
@@ -12,6 +13,7 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
+import { stoppedFacts } from '#testkit/rollout-facts.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 test('a drain of two hours is told with its reason until the replica is undrained', async () => {
@@ -68,25 +70,23 @@ test('a replica in trouble without health checks is told until they are on', asy
   await untilOver(gateway, 'health_checks_off');
 });
 
-async function tell(gateway: StartedGateway, traceId: string, step: string, outcome: string, more = {}) {
-  const query = new URLSearchParams({
-    ...{ trace_id: traceId, span_id: randomBytes(8).toString('hex'), step, outcome, start_ms: '1' },
-    ...more,
+async function reportRollout(gateway: StartedGateway, facts: RolloutFacts) {
+  const response = await gateway.admin(`/admin/rollouts/${facts.id}/report`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(facts),
   });
-  expect((await gateway.admin(`/admin/rollout-steps?${query}`, { method: 'POST' })).status).toBe(200);
+  expect(response.status).toBe(200);
 }
 
 test('a rollout that stops in the middle is told until it goes on', async () => {
   await using replica = await startFakeReplica({ name: 'a' });
   await using gateway = await startGateway({ replicas: [replica] });
-  const traceId = randomBytes(16).toString('hex');
-  await tell(gateway, traceId, 'restart', 'ok', { replica: 'a' });
-  await tell(gateway, traceId, 'replica', 'bad', { replica: 'a', sentence: 'slower than its peers' });
-  await tell(gateway, traceId, 'rollout', 'bad');
+  await reportRollout(gateway, stoppedFacts());
   expect(await untilCondition(gateway, 'rollout_stopped')).toMatchObject({
     sentence: 'the rollout at a has stopped: slower than its peers',
   });
-  await tell(gateway, traceId, 'rollout_undrain', 'ok', { replica: 'a' });
+  await reportRollout(gateway, stoppedFacts('aborted'));
   await untilOver(gateway, 'rollout_stopped');
 });
 
@@ -103,11 +103,14 @@ const WELL = answerJson(COMPLETION);
 const FAILED = answerJson({ error: { message: 'out of memory' } }, { status: 500 });
 const WRONG = answerJson({ error: { message: 'too long' } }, { status: 400 });
 
-/** Sends requests, one after another, until it is disposed of. */
+/** Sends 200 requests per second at most, one after another, until it is disposed of. */
 function sendTo(gateway: StartedGateway): AsyncDisposable {
   let isOver = false;
   const sending = (async () => {
-    while (!isOver) await (await gateway.chat()).arrayBuffer();
+    while (!isOver) {
+      await (await gateway.chat()).arrayBuffer();
+      await setTimeout(5);
+    }
   })();
   return {
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { linesOf, untilCondition, untilOver } from '#testkit/conditions.ts';
+import { conditionsOf, linesOf, untilOver } from '#testkit/conditions.ts';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 import { createLimitProducer } from '../../../src/gateway/conditions/limit-conditions.ts';
@@ -13,9 +13,14 @@ const tenant = { name: 'tenant:x', owner: 'tenant', of: 'acme', limit: 'inflight
 function createProducer() {
   let nowMs = 0;
   let refusals: Refusals[] = [];
-  let use: ReturnType<Rows['useOf']> = { used: 20, allowed: 20, share: 20 };
+  let use: ReturnType<Rows['useOf']> = { used: 20, allowed: 20, share: 20, row: 7 };
+  let holders: ReturnType<Parameters<typeof createLimitProducer>[1]> = new Map();
   const rows: Rows = { takeRefusals: () => refusals.splice(0), useOf: () => use };
-  const produce = createLimitProducer(rows, () => nowMs);
+  const produce = createLimitProducer(
+    rows,
+    () => holders,
+    () => nowMs,
+  );
   return {
     told: () => [...produce()].map(({ id, subject, figures }) => ({ id, subject, ...figures })),
     refuse: (...more: Refusals[]) => {
@@ -23,6 +28,9 @@ function createProducer() {
     },
     useIs: (next: typeof use) => {
       use = next;
+    },
+    hold: (row: number, streams: Readonly<Record<string, number>>) => {
+      holders = new Map([[row, new Map(Object.entries(streams))]]);
     },
     pass: (seconds: number) => {
       nowMs += seconds * 1_000;
@@ -36,7 +44,7 @@ test('a limit is reached from three refused requests on, until none was refused 
   expect(told()).toEqual([]);
   pass(5);
   refuse({ ...tenant, count: 32 });
-  const figures = { limit: 'max_inflight', allowed: 20, used: 20, refused: 34, held: '' };
+  const figures = { limit: 'max_inflight', allowed: 20, used: 20, refused: 34, silent: 0, held: '' };
   expect(told()).toEqual([{ id: 'tenant_limit_reached', subject: 'acme', ...figures }]);
   pass(9);
   expect(told()).toHaveLength(1);
@@ -53,12 +61,29 @@ test('of several limits of one subject the one that refuses most comes first', (
 test('the share of one gateway is told, and a limit that is gone is not reached', () => {
   const { told, refuse, useIs } = createProducer();
   refuse({ ...tenant, owner: 'client', of: 'batch' });
-  useIs({ used: 7, allowed: 20, share: 7 });
+  useIs({ used: 7, allowed: 20, share: 7, row: 7 });
   expect(told()).toMatchObject([
     { id: 'client_limit_reached', subject: 'batch', used: 7, held: ', this gateway may use 7 of it' },
   ]);
   useIs(null);
   expect(told()).toEqual([]);
+});
+
+test('the silent streams that hold places are counted, with the replicas that have most of them', () => {
+  const { told, refuse, hold, useIs } = createProducer();
+  refuse(tenant);
+  hold(8, { r9: 3 });
+  expect(told()).toMatchObject([{ silent: 0, held: '' }]);
+  hold(7, { r3: 1 });
+  expect(told()).toMatchObject([{ silent: 1, held: ', 1 place is held by a silent stream at r3' }]);
+  hold(7, { r1: 1, r2: 1, r3: 5, r4: 2, r5: 2 });
+  const held = ', 11 places are held by silent streams at r3 (5), r4 (2), r5 (2) and 2 more replicas';
+  expect(told()).toMatchObject([{ silent: 11, held }]);
+  useIs({ used: 7, allowed: 20, share: 7, row: 7 });
+  expect(told()).toMatchObject([{ held: `, this gateway may use 7 of it${held}` }]);
+  // In flight, they take nothing of a budget per minute.
+  useIs({ used: 7, allowed: 20, share: 20, row: null });
+  expect(told()).toMatchObject([{ silent: 0, held: '' }]);
 });
 
 test('names that clients choose are harmless and of bounded number', () => {
@@ -97,15 +122,17 @@ test.each([1, 2])('limits of a client and of a tenant are told, with %i workers'
   const send = (key: string) =>
     gateway.chat({}, { headers: { 'x-api-key': key }, signal: leaving.signal }).catch(() => null);
   const sent = ['web', 'batch'].flatMap((key) => Array.from({ length: 7 }, () => send(key)));
-  expect(await untilCondition(gateway, 'tenant_limit_reached')).toMatchObject({
-    subject: 'acme',
-    figures: { limit: 'max_inflight', allowed: 2, used: 2, refused: 5 },
-    sentence: 'acme is at its limit max_inflight of 2: 5 requests refused in the last minute',
-  });
-  expect(await untilCondition(gateway, 'client_limit_reached')).toMatchObject({
-    subject: 'batch',
-    figures: { limit: 'requests_per_minute', allowed: 2, used: 2, refused: 5 },
-  });
+  const on = (id: string) => expect.poll(() => conditionsOf(gateway, id), { timeout: 20_000 });
+  await on('tenant_limit_reached').toMatchObject([
+    {
+      subject: 'acme',
+      figures: { limit: 'max_inflight', allowed: 2, used: 2, refused: 5 },
+      sentence: 'acme is at its limit max_inflight of 2: 5 requests refused in the last minute',
+    },
+  ]);
+  await on('client_limit_reached').toMatchObject([
+    { subject: 'batch', figures: { limit: 'requests_per_minute', allowed: 2, used: 2, refused: 5 } },
+  ]);
   leaving.abort();
   await Promise.all(sent);
   await untilOver(gateway, 'tenant_limit_reached', 'client_limit_reached');

@@ -1,4 +1,4 @@
-import type { RegisteredReplica, ReplicaRegistry } from '#replicas/control';
+import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 
 /** What a producer sees of a replica; what is left out is well. */
 export interface MadeReplica {
@@ -14,6 +14,7 @@ export interface MadeReplica {
   readonly reason?: string;
   readonly health?: 'ok' | 'failing';
   readonly isRamping?: boolean;
+  readonly isShadow?: boolean;
 }
 
 /** A registry of made replicas. */
@@ -35,6 +36,7 @@ function toReplica(made: MadeReplica): RegisteredReplica {
     reachability: { state: reason === null ? 'reachable' : 'unreachable', reason, since: null },
     health: made.health === undefined ? null : { state: made.health, failingBy: [], since: null },
     ramp: made.isRamping === true ? { share: 0.5 } : null,
+    shadow: made.isShadow === true ? { since: null } : null,
   };
   return replica as unknown as RegisteredReplica;
 }

@@ -1,72 +1,79 @@
 import { expect, test } from 'vitest';
-import { RolloutWatch } from '../../../src/gateway/conditions/rollout-conditions.ts';
+import { RolloutBoard } from '#rollout-board';
+import { otherDriver, replicaFacts, rolloutFacts } from '#testkit/rollout-facts.ts';
+import { createRolloutProducer } from '../../../src/gateway/conditions/rollout-conditions.ts';
 
-type Step = Parameters<RolloutWatch['note']>[0];
+const START = Date.parse('2026-01-01T00:00:00Z');
+const MINUTE_MS = 60_000;
 
 function createWatch() {
   let nowMs = 0;
-  const watch = new RolloutWatch(() => nowMs);
+  const board = new RolloutBoard({ nowMs: () => nowMs });
+  const produce = createRolloutProducer(board, { nowMs: () => nowMs, epochMs: () => START + nowMs });
   return {
-    pass: (minutes: number) => {
-      nowMs += minutes * 60_000;
+    board,
+    pass: (ms: number) => {
+      nowMs += ms;
     },
-    tell: (step: Step['step'], outcome: Step['outcome'], more: Partial<Step> = {}) =>
-      watch.note({
-        ...{ action: 'rollout_step', traceId: 't1', spanId: 's', parentSpanId: null, step, outcome },
-        ...{ startEpochMs: 0, replica: null, sentence: null, figures: {}, tokenName: null },
-        ...more,
-      }),
-    told: () => [...watch.produce()].map(({ subject, figures }) => [subject, figures]),
+    told: () => [...produce()].map(({ subject, figures }) => [subject, figures]),
   };
 }
 
-const a = { replica: 'a' };
-const bad = { replica: 'a', sentence: 'slower than its peers' };
+const BEGUN = [replicaFacts('a', { seq: 2, stage: 'held' }), replicaFacts('b')];
+const STOPPED = rolloutFacts({
+  ...{ seq: 2, state: 'stopped', ended_at: '2026-01-01T00:00:00Z', replicas: BEGUN },
+  problem: { kind: 'bad', replica: 'a', sentence: 'slower than its peers', advice: null },
+});
 
 test('a rollout that stops is told with the replica and its reason, for an hour', () => {
-  const { tell, told, pass } = createWatch();
-  tell('restart', 'ok', a);
-  tell('replica', 'bad', bad);
-  // Others that are under way still end.
-  tell('replica', 'ok', { replica: 'b' });
+  const { board, told, pass } = createWatch();
+  board.report(rolloutFacts({ replicas: BEGUN }), null);
   expect(told()).toEqual([]);
-  tell('rollout', 'bad', { sentence: '1 of 3 replicas done' });
+  board.report(STOPPED, null);
   expect(told()).toEqual([['a', { reason: 'slower than its peers' }]]);
-  pass(59);
+  pass(59 * MINUTE_MS);
   expect(told()).toHaveLength(1);
-  pass(1);
+  pass(MINUTE_MS);
   expect(told()).toEqual([]);
 });
 
-test('it is over when it goes on, and when another one begins', () => {
-  for (const traceId of ['t1', 't2']) {
-    const { tell, told } = createWatch();
-    tell('restart', 'failed', a);
-    tell('rollout', 'interrupted');
-    expect(told()).toEqual([['a', { reason: 'interrupted' }]]);
-    tell('rollout_drain', 'ok', { traceId, replica: 'b' });
+test('it is over when it goes on, is aborted, or another one of the same replicas begins', () => {
+  for (const end of [
+    rolloutFacts({ run: 2, seq: 9, driver: otherDriver(), replicas: BEGUN }),
+    rolloutFacts({ seq: 3, state: 'aborted', replicas: [] }),
+    rolloutFacts({ id: '0000000b', started_at: '2026-01-01T00:00:09Z' }),
+  ]) {
+    const { board, told } = createWatch();
+    board.report(STOPPED, null);
+    expect(told()).toHaveLength(1);
+    board.report(end, null);
     expect(told()).toEqual([]);
   }
 });
 
 test('one that is done, or that changed nothing, has not stopped', () => {
-  const { tell, told } = createWatch();
-  tell('restart', 'ok', a);
-  tell('rollout', 'ok');
-  expect(told()).toEqual([]);
-  tell('rollout_drain', 'failed', { traceId: 't2', ...a });
-  tell('replica', 'failed', { traceId: 't2', ...a });
-  tell('rollout', 'failed', { traceId: 't2' });
+  const { board, told } = createWatch();
+  board.report(rolloutFacts({ state: 'done', replicas: BEGUN }), null);
+  board.report(
+    rolloutFacts({
+      ...{ id: '0000000b', state: 'stopped', ended_at: '2026-01-01T00:00:00Z' },
+      replicas: [replicaFacts('c')],
+    }),
+    null,
+  );
   expect(told()).toEqual([]);
 });
 
-test('one that tells nothing for 45 minutes in the middle has stopped', () => {
-  const { tell, told, pass } = createWatch();
-  tell('restart', 'ok', a);
-  pass(44);
+test('one that nobody drives any more has stopped', () => {
+  const { board, told, pass } = createWatch();
+  board.report(
+    rolloutFacts({ replicas: [replicaFacts('a', { stage: 'restarted' }), replicaFacts('b')] }),
+    null,
+  );
+  pass(29_999);
   expect(told()).toEqual([]);
   pass(1);
-  expect(told()).toEqual([['a', { reason: 'it has told nothing for 45 minutes' }]]);
-  pass(60);
+  expect(told()).toEqual([['a', { reason: 'ann@ops-1, who drives it, is not heard any more' }]]);
+  pass(60 * MINUTE_MS);
   expect(told()).toEqual([]);
 });

@@ -37,7 +37,7 @@ test('a replica that does not answer is told by every surface until it answers',
     config: {},
   });
   const spansOf = (name: string) =>
-    collector.spans
+    collector.conditionSpans
       .filter((span) => span.name === name && span.attributes['gateway.condition_subject'] === 'a')
       .map(({ attributes }) => attributes['gateway.condition']);
   const all = (ids: string[]) => ({ api: ids, overview: ids, metrics: ids });

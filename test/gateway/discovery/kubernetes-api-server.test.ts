@@ -99,7 +99,13 @@ test('the admin API and the metrics say that the API server is away, since when 
       'gateway_discovery_up',
       'gateway_discovery_source',
     );
-  const source = { name: 'vllm', kind: 'kubernetes', since: expect.any(String), readiness_gate: null };
+  const source = {
+    name: 'vllm',
+    kind: 'kubernetes',
+    since: expect.any(String),
+    readiness_gate: null,
+    advice: null,
+  };
   const ok = [{ ...source, state: 'ok', error_code: null, error_cause: null }];
   const [before] = await sourcesIn('/admin/replicas');
   expect([before]).toEqual(ok);
@@ -136,7 +142,7 @@ test('a source that has not answered yet is unknown, and has no metric', async (
   expect(sources).toEqual([
     {
       ...{ name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null },
-      ...{ error_code: null, error_cause: null, readiness_gate: null },
+      ...{ error_code: null, error_cause: null, advice: null, readiness_gate: null },
     },
   ]);
   expect(await (await gateway.admin('/metrics')).text()).not.toContain('gateway_discovery_up');
@@ -207,4 +213,22 @@ test('an API server that another authority has signed gets no token', async () =
   ]);
   expect(api.calls).toEqual([]);
   expect(gateway.logLines.join('')).not.toContain('secret-token');
+});
+
+test('the condition and the log name the rule that the service account lacks', async () => {
+  const { pod, ports } = await startPods(1);
+  await using api = await startFakeApiServer();
+  api.put({ name: 's', ports, pods: [pod(0)] });
+  await using gateway = await startWith(api);
+  await api.untilWatched();
+  const forbid = (response: ServerResponse) => void response.writeHead(403).end('{}');
+  for (const kind of ['list', 'watch'] as const) api.answer(kind, forbid);
+  api.cutWatches();
+  const advice =
+    'the service account needs the rule apiGroups [discovery.k8s.io], resources [endpointslices], verbs [get, list, watch] in the Role of the namespace';
+  expect(JSON.parse(await gateway.untilLogged('service not watched'))).toMatchObject({
+    ...{ error_code: 'refused', status: 403, advice },
+  });
+  const told = await gateway.untilLogged('kubernetes_failing');
+  expect(told).toContain(`Kubernetes fails for vllm: refused: ${advice}`);
 });

@@ -1,7 +1,7 @@
 import dns from 'node:dns';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { createResolver } from '#replicas/control';
+import { createResolver } from '#replicas/discovery';
 import { createAuthority } from '#testkit/certificates.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
@@ -108,7 +108,7 @@ test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]
     expect(gateway.logLines.filter((line) => line.includes('name not resolved'))).toHaveLength(1);
     const source = {
       ...{ name: 'vllm', kind: 'dns', since: expect.any(String) },
-      ...{ error_cause: null, readiness_gate: null },
+      ...{ error_cause: null, advice: null, readiness_gate: null },
     };
     expect(await sourcesOf(gateway)).toEqual([{ ...source, state: 'failing', error_code: code }]);
     const metrics = await (await gateway.admin('/metrics')).text();

@@ -195,3 +195,108 @@ describe('the GPU time of requests', () => {
     expect((recorded + unrecorded) / busy).toBeCloseTo(1, 6);
   });
 });
+
+describe('the cost of requests', () => {
+  const withPrice = (replica: FakeReplica, gpu_hour_price: number) => ({
+    ...withGpus(replica),
+    gpu_hour_price,
+  });
+
+  /** The sum of a metric, when nothing is in flight. */
+  const readSum = async (gateway: StartedGateway, name: string) =>
+    sum(Object.values(await readGpuSeconds(gateway, name, 'gateway_currency')));
+
+  test('is their GPU time at the price of the replica, in the record and in the metrics', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({
+      replicas: [withPrice(replica, 7_200)],
+      config: { currency: 'EUR' },
+    });
+    await read(gateway.chat({}, { headers: { 'X-Tenant': 'acme' } }));
+    const { gpu_seconds = 0, cost = 0, currency } = await gateway.nextRecord();
+    expect(cost).toBeGreaterThan(0);
+    expect(cost).toBeCloseTo(2 * gpu_seconds, 12);
+    expect(currency).toBe('EUR');
+    expect(await readGpuSeconds(gateway, 'gateway_cost_total', 'gateway_tenant')).toEqual({ acme: cost });
+    expect(await readGpuSeconds(gateway, 'gateway_cost_total', 'gateway_currency')).toEqual({ EUR: cost });
+    expect(await readGpuSeconds(gateway, 'gateway_replica_gpu_hourly_cost', 'gateway_replica')).toEqual({
+      a: 7_200,
+    });
+    const idle = await readSum(gateway, 'gateway_replica_cost_idle_total');
+    const idleSeconds = await readGpuSeconds(
+      gateway,
+      'gateway_replica_gpu_idle_seconds_total',
+      'gateway_replica',
+    );
+    expect(idle).toBeGreaterThan(0);
+    expect(idleSeconds.a).toBeGreaterThanOrEqual(idle / 2);
+  });
+
+  test('is that of all attempts, also at replicas with another price, and of those that have one', async () => {
+    await using refusing = await startFakeReplica({
+      name: 'refusing',
+      script: answerJson({ error: 'busy' }, { status: 503 }),
+    });
+    await using free = await startFakeReplica({
+      name: 'free',
+      script: answerJson({ error: 'busy' }, { status: 503 }),
+    });
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({
+      replicas: [withPrice(refusing, 7_200), withGpus(free), withPrice(replica, 3_600)],
+      config: { retry: { statuses: [503], attempts: 2 } },
+    });
+    await read(gateway.chat());
+    const { cost = 0, attempts } = await gateway.nextRecord();
+    expect(attempts).toBe(3);
+    const costs = await readGpuSeconds(gateway, 'gateway_replica_cost_total', 'gateway_replica');
+    expect(Object.keys(costs)).toEqual(['refusing', 'a']);
+    expect(sum(Object.values(costs))).toBeCloseTo(cost, 12);
+  });
+
+  test('is absent, and so are its metrics, where no replica has a price', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({ replicas: [withGpus(replica)] });
+    await read(gateway.chat());
+    const record = await gateway.nextRecord();
+    expect(record.gpu_seconds).toBeGreaterThan(0);
+    expect(record).not.toHaveProperty('cost');
+    expect(record).not.toHaveProperty('currency');
+    expect(await (await gateway.admin('/metrics')).text()).not.toMatch(/^gateway\w*_cost/m);
+  });
+
+  test('together with what is idle and unrecorded is the price of the time, over reloads and a worker that dies', async () => {
+    using workers = watchWorkerThreads();
+    const held: ReplicaExchange[] = [];
+    await using replica = await startFakeReplica({
+      name: 'a',
+      script: async (exchange) => {
+        await startStream(exchange);
+        held.push(exchange);
+      },
+    });
+    const replicaAt = (price: number) => ({ replicas: [withPrice(replica, price)] });
+    await using gateway = await startGateway({ ...replicaAt(3_600), config: { gateway: { workers: 2 } } });
+    const answers = Array.from({ length: 12 }, () => read(gateway.chat({ stream: true })));
+    await replica.untilRequests(12);
+    gateway.writeConfig(replicaAt(36_000));
+    await gateway.reload();
+    await workers.kill(0);
+    await workers.untilStarted(3);
+    const [left] = await gateway.replicas();
+    gateway.writeConfig(replicaAt(7_200));
+    await gateway.reload();
+    for (const exchange of held) exchange.end('data: [DONE]\n\n');
+    await Promise.all(answers);
+    const records = await gateway.waitForRecords(left?.inflight ?? 0);
+    const recorded = sum(records.map(({ cost }) => cost));
+    const busy = await readSum(gateway, 'gateway_replica_cost_total');
+    const unrecorded = await readSum(gateway, 'gateway_replica_cost_unrecorded_total');
+    expect(unrecorded).toBeGreaterThan(0);
+    expect((recorded + unrecorded) / busy).toBeCloseTo(1, 6);
+    // More than at the lowest price all the time, and less than at the highest.
+    const { busy: gpuSeconds } = await readBalance(gateway);
+    expect(busy).toBeGreaterThan(gpuSeconds);
+    expect(busy).toBeLessThan(10 * gpuSeconds);
+  });
+});

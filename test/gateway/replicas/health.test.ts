@@ -238,6 +238,62 @@ describe('health.active', () => {
     expect((await gateway.chat()).status).toBe(200);
   });
 
+  test('calls a replica that answered before unreachable after two probes without an answer, not after one', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { health: { ...active, failures: 1, successes: 1, timeout: '1s' } },
+    });
+    const read = async () => (await gateway.replicas()).map(({ reachability }) => reachability);
+    while ((await read())[0] !== 'reachable') await replica.untilProbes(replica.probes.length + 1);
+    const well = answerJson({ object: 'list', data: [] });
+    let isFirst = true;
+    replica.answerProbes(async (exchange) => {
+      const script = isFirst ? hang : well;
+      isFirst = false;
+      await script(exchange);
+    });
+
+    await gateway.untilLogged('replica failing');
+    expect(await read()).toEqual(['reachable']);
+    await gateway.untilLogged('replica ok');
+    replica.answerProbes(hang);
+    while ((await read())[0] !== 'unreachable') await replica.untilProbes(replica.probes.length + 1);
+  });
+
+  test('counts no probe without an answer while the replica sends responses: it is only busy', async () => {
+    await using replica = await startFakeReplica({ name: 'a' });
+    let isOver = false;
+    replica.answer(async ({ request, head, write, end }) => {
+      await request.body;
+      await head(200, ['Content-Type', 'text/event-stream']);
+      while (!isOver) {
+        await write(event({}));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      end(DONE);
+    });
+    await using gateway = await startGateway({
+      replicas: [replica],
+      config: { health: { ...active, failures: 1, timeout: '500ms' } },
+    });
+    const stream = await gateway.chat({ stream: true });
+    const reading = stream.text();
+    const read = async () => (await gateway.replicas()).map(({ reachability }) => reachability);
+    const isSeen = async () => (await gateway.replicas()).every((each) => each.silent_streams.running === 1);
+    while ((await read())[0] !== 'reachable' || !(await isSeen()))
+      await replica.untilProbes(replica.probes.length + 1);
+    replica.answerProbes(hang);
+
+    // Each begins when the one before is over.
+    await replica.untilProbes(replica.probes.length + 4);
+    expect([await read(), await healthOf(gateway)]).toEqual([['reachable'], ['ok']]);
+    isOver = true;
+    await reading;
+    await gateway.untilLogged('replica failing');
+    while ((await read())[0] !== 'unreachable') await replica.untilProbes(replica.probes.length + 1);
+  });
+
   test('can be switched on and off by a reload, which forgets what was known', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;

@@ -4,7 +4,7 @@ import { RawConnection } from '#testkit/raw-http.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 
 const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: g\r\n\r\n';
-const WARN = 40;
+const INFO = 30;
 
 test('reaching limits.connections is told once, however many are turned away', async () => {
   await using replica = await startFakeReplica();
@@ -28,5 +28,5 @@ test('reaching limits.connections is told once, however many are turned away', a
 
   await gateway.untilLogged('limits.connections');
   expect(told()).toHaveLength(1);
-  expect(JSON.parse(told()[0] ?? '{}')).toMatchObject({ level: WARN });
+  expect(JSON.parse(told()[0] ?? '{}')).toMatchObject({ level: INFO });
 });

@@ -3,11 +3,11 @@ import { Agent } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { OtlpOptions } from '#otel/collector';
+import { CONTENT_TYPES } from '#otel/collector';
 import { encodeResourceSpans } from '#otel/otlp';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
-import type { OtlpOptions } from '../../../otel/collector/otlp-options.ts';
-import { CONTENT_TYPES } from '../../../otel/collector/otlp-protocol.ts';
 import { createOtlpExporter } from '../../../otel/export/otlp-exporter.ts';
 import { encodeName } from '../encoded-spans.ts';
 

@@ -19,7 +19,7 @@ function startLedger({ waiting = 0, epochMs = (): number => 1_795_000_000_000 } 
     publish(encodedSpan) {
       const text = toSpanJson(encodedSpan) ?? '';
       texts.push(text);
-      const [span] = new SpanReader().readSpans(text);
+      const span = new SpanReader().readSpan(JSON.parse(text));
       if (span?.kind === 'ledger') published.push(span);
     },
     waitingCount: () => waiting,

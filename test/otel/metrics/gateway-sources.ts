@@ -17,7 +17,10 @@ export const GATEWAY_SOURCES = {
         decisions: [{ judge: 'frozen', verdict: 'ok', count: 1 }],
         up: true,
       },
-      gpuTime: { busyMs: 12_500, unrecordedMs: 250 },
+      gpuTime: {
+        ms: { busy: 12_500, unrecorded: 250, idle: 2_000 },
+        cost: { busy: 1.25, unrecorded: 0.025, idle: 0.2, hourPrice: 360, currency: 'EUR' },
+      },
     },
   ],
   models: () => [{ name: 'llama-3.3-70b', known: 2, available: 1 }],
@@ -28,6 +31,7 @@ export const GATEWAY_SOURCES = {
       figures: { requests: 120, gaps_ratio: 1.02, error_share: 0 },
     },
   ],
+  shadows: () => [{ name: 'vllm-new', copies: new Map([['ok', 4]]), skipped: new Map([['shadow_full', 2]]) }],
   sources: () => [
     {
       ...{ name: 'vllm', kind: 'kubernetes', state: 'failing' },

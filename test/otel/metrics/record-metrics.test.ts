@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { GenAiNames } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import { FULL_RECORD, LEAST_RECORD } from '#testkit/records/records.ts';
 import type { Distribution } from '../../../otel/metrics/metric-data.ts';
@@ -8,11 +9,14 @@ import { countOf, INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const KNOWN_MODEL = 'llama-3.3-70b';
 
-function createMetrics(maxNames = 100) {
+function createMetrics(maxNames = 100, genAi: GenAiNames = 'pinned') {
   return new RecordMetrics({
     maxNames,
     urlScheme: 'http',
+    currency: 'EUR',
     isKnownModel: (model) => model === KNOWN_MODEL,
+    replicaUrl: (name) => (name === 'gone' ? undefined : `http://${name}:8000`),
+    genAi,
   });
 }
 

@@ -72,9 +72,30 @@ test('a replica is up if it answers, and has no sample while that is unknown', (
 });
 
 test('the GPU time of a replica is in seconds, and absent without GPUs', () => {
-  const replicas = [REPLICA, { ...REPLICA, name: 'vllm-b', gpuTime: { busyMs: 2500, unrecordedMs: 125 } }];
+  const ms = { busy: 2500, unrecorded: 125, idle: 750 };
+  const replicas = [REPLICA, { ...REPLICA, name: 'vllm-b', gpuTime: { ms, cost: null } }];
   expect(valuesOf(replicas, 'gateway.replica.gpu')).toEqual({ 'vllm-b': 2.5 });
   expect(valuesOf(replicas, 'gateway.replica.gpu.unrecorded')).toEqual({ 'vllm-b': 0.125 });
+  expect(valuesOf(replicas, 'gateway.replica.gpu.idle')).toEqual({ 'vllm-b': 0.75 });
+});
+
+test('the cost of a replica is in its currency, and absent without a price', () => {
+  const ms = { busy: 2500, unrecorded: 125, idle: 750 };
+  const cost = { busy: 2.5, unrecorded: 0.125, idle: 0.75, hourPrice: 3_600, currency: 'EUR' };
+  const replicas = [
+    { ...REPLICA, gpuTime: { ms, cost: null } },
+    { ...REPLICA, name: 'vllm-b', gpuTime: { ms, cost } },
+  ];
+  const attributes = { 'gateway.replica': 'vllm-b', 'gateway.currency': 'EUR' };
+  const metrics = toReplicaMetrics(replicas, INTERVAL);
+  for (const [name, value] of [
+    ['gateway.replica.gpu.hourly_cost', 3_600],
+    ['gateway.replica.cost', 2.5],
+    ['gateway.replica.cost.unrecorded', 0.125],
+    ['gateway.replica.cost.idle', 0.75],
+  ] as const) {
+    expect(pointsOf(metrics, name)).toMatchObject([{ attributes, value }]);
+  }
 });
 
 test('a model has the number of its replicas, and of those that may answer', () => {

@@ -32,7 +32,16 @@ const LINKED = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 3,
 const HTTP = { scheme: 'http', serverPort: 8080 } as const;
 
 /** Doubles with a fraction: the SDK writes integral ones as ints. */
-const FRACTIONS = { ttft_ms: 31.5, e2e_ms: 85.25, gap_p50_ms: 12.125, queue_ms: 1e-9, timings: { a: 0.1 } };
+const FRACTIONS = {
+  ttft_ms: 31.5,
+  e2e_ms: 85.25,
+  gap_p50_ms: 12.125,
+  queue_ms: 1e-9,
+  cost: 0.25,
+  route_prefix_share: 0.5,
+  route_ruled_out: { drained: 1.5 },
+  timings: { a: 0.1 },
+};
 
 /** The SDK's tracer, and the ended spans as a processor gets them. */
 function createTracer() {
@@ -87,7 +96,9 @@ function withOurNumbers(json: unknown): unknown {
   return JSON.parse(JSON.stringify(json), (_name, value) => {
     if (typeof value?.key !== 'string' || value.value?.intValue === undefined) return value;
     const number = value.value.intValue;
-    const isDouble = /_ms$|^gateway\.timings\./.test(value.key);
+    const isDouble = /_ms$|^gateway\.(?:timings|route\.ruled_out)\.|[._](?:cost|prefix_share)$/.test(
+      value.key,
+    );
     return {
       key: value.key,
       value: isDouble ? { doubleValue: Number(number) } : { intValue: String(number) },

@@ -1,9 +1,9 @@
 import type { Attributes } from '@opentelemetry/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { toErrorType } from '#otel/outcome';
 import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
-import { toErrorType } from '../../../otel/outcome/outcome.ts';
 import { isDoubleName } from '../../../otel/record/attributes.ts';
 
 const HTTP = { scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 } as const;
@@ -12,6 +12,13 @@ describe('the attributes of a record', () => {
   test('include every field under gateway, and the same facts under the conventional names', () => {
     expect(toAttributes(FULL_RECORD, HTTP)).toEqual({
       'gateway.request_id': FULL_RECORD.request_id,
+      'gateway.route.candidates': 3,
+      'gateway.route.prefix_blocks': 4,
+      'gateway.route.prefix_miss': 'elsewhere',
+      'gateway.route.prefix_share': 1,
+      'gateway.route.reason': 'prefix',
+      'gateway.route.ruled_out.at_limit': 2,
+      'gateway.route.ruled_out.drained': 1,
       'gateway.trace_id': FULL_RECORD.trace_id,
       'gateway.ts': FULL_RECORD.ts,
       'gateway.replica': 'vllm-a',
@@ -38,7 +45,12 @@ describe('the attributes of a record', () => {
       'gateway.prompt_image_tokens': 1196,
       'gateway.completion_audio_tokens': 64,
       'gateway.tokens_per_second': 85.25,
+      'gateway.silence_ms': 9050.25,
+      'gateway.silence_after_ms': 1310.5,
+      'gateway.usage_source': 'final',
       'gateway.gpu_seconds': 1.875,
+      'gateway.cost': 4,
+      'gateway.currency': 'EUR',
       'gateway.background_ms': 61250.5,
       'gateway.background_end': 'ended',
       'gateway.cache_creation_tokens': 32,
@@ -83,6 +95,7 @@ describe('the attributes of a record', () => {
       'gen_ai.usage.output_tokens': 45,
       'gen_ai.usage.cache_read.input_tokens': 0,
       'gen_ai.usage.cache_creation.input_tokens': 32,
+      'gen_ai.usage.cost': 4,
       'gen_ai.latency.time_in_queue': 0.004,
       'gen_ai.latency.time_in_model_prefill': 0.02,
       'gen_ai.latency.time_in_model_decode': 2.5,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Fields } from '#wire';
+import { Fields } from '#wire/message';
 import { toClientTrailers, toRelayedHead, toUpstreamHead } from '../../../src/proxy/attempt/headers.ts';
 import { requestOf, responseOf } from '../../wire/heads.ts';
 

@@ -75,7 +75,7 @@ export function toAttempt(
 ) {
   const steps: string[] = [];
   const request: AttemptRequest = {
-    ...{ replica, exchange, body: null, upload: null, reading: null, modelName: null },
+    ...{ replica, exchange, body: null, upload: null, reading: null, modelName: null, routeLines: '' },
     ...{ stream: null, asksStream: false },
     trace: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: undefined },
     ...{ onFreshConnection: false, mayRepeat: true, mayRetryStatus: false },

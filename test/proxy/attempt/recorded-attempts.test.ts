@@ -66,7 +66,7 @@ function prepare(body: object, options: Options = {}) {
     ...{ startAttempt: note('attempt'), noteWait: note('wait'), noteWritten: note('written') },
     ...{ noteResponse: note('response'), noteOpenResponse: note('open'), describeBody: note('describe') },
     ...{ noteGpuShare: note('share'), withdrawAttempt: note('withdraw'), failAttempt: note('fail') },
-    finishAttempt: note('finish'),
+    ...{ finishAttempt: note('finish'), noteRoute: note('route'), notePrefix: note('prefix') },
   };
   const { exchange } = openExchange(['POST /x HTTP/1.1', 'Host: x']);
   if (tokensLeft !== undefined) {
@@ -111,7 +111,7 @@ describe('a request that leaves a record', () => {
     const begun = attempts.begin(replica, VARIANT);
     expect(begun).toMatchObject({
       ...{ replica, exchange, trace: TRACE, body: [bytes], upload: null, onFreshConnection: false },
-      ...{ mayRepeat: false, mayRetryStatus: false, modelName: null, observer: attempts },
+      ...{ mayRepeat: false, mayRetryStatus: false, modelName: null, routeLines: '', observer: attempts },
       reading: {
         ...{ endpoint: CHAT_COMPLETIONS, maxEventBytes: 5, onResponseId: null, undo: null },
         ...{ choicesPerPrompt: 1, isTotalPerChoice: false },
@@ -254,10 +254,10 @@ describe('a request that leaves a record', () => {
     const keys: unknown[] = [];
     const prepared = prepare(CHAT, { policy: 'prefix_affinity' });
     const { pool } = prepared;
-    const prefixKeyOf = pool.prefixKeyOf.bind(pool);
-    pool.prefixKeyOf = (model, hashes) => {
+    const matchPrefix = pool.matchPrefix.bind(pool);
+    pool.matchPrefix = (model, hashes) => {
       keys.push([model, hashes]);
-      return prefixKeyOf(model, hashes);
+      return matchPrefix(model, hashes);
     };
     const attempts = prepared.create();
     expect(keys).toEqual([['m', ['h1', 'h2']]]);
@@ -270,7 +270,7 @@ describe('a request that leaves a record', () => {
     expect(new Set(names).size).toBe(1);
     expect(attempts.widen()).toBe(false);
     const inTurn = prepare(CHAT);
-    inTurn.pool.prefixKeyOf = () => expect.fail('asked for a prefix');
+    inTurn.pool.matchPrefix = () => expect.fail('asked for a prefix');
     inTurn.create();
   });
 
@@ -295,11 +295,19 @@ describe('a request that leaves a record', () => {
     attempts.withdraw();
     attempts.fail(replica, 'upstream_failed', null, 500);
     attempts.finish();
-    expect(told).toEqual(['operation', 'share', 'withdraw', 'fail a upstream_failed 500', 'finish', 'open']);
+    expect(told).toEqual([
+      'operation',
+      'route',
+      'share',
+      'withdraw',
+      'fail a upstream_failed 500',
+      'finish',
+      'open',
+    ]);
     expect(logged).toMatchObject([{ replica: 'a', code: 'upstream_failed', trace_id: '1'.repeat(32) }]);
     const without = start(CHAT);
     without.attempts.hold(without.lease);
-    expect(without.told).toEqual(['operation']);
+    expect(without.told).toEqual(['operation', 'route']);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Finding } from '#replicas/terms';
+import type { Finding } from '#replicas/reachability';
 import type { AttemptRequest } from '../../../src/proxy/attempt/attempt.ts';
 import { send } from '../../../src/proxy/attempt/send.ts';
 import { Upload, type UploadSink } from '../../../src/proxy/attempt/upload.ts';

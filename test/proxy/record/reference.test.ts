@@ -8,12 +8,12 @@ import { readRequestFacts } from '../../../src/proxy/request/inspection/request-
 import { describeRequestText } from '../../../src/proxy/request/inspection/request-text.ts';
 import { anyCase, anyFurtherCase, type Case, toCase } from './reference-cases.ts';
 
-const page = readFileSync(new URL('../../../docs/record.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/internals/prefix-hashes.md', import.meta.url), 'utf8');
 
 /** The first code block of this language on the page. */
 function blockOf(language: string): string {
   const found = new RegExp(`\`\`\`${language}\n(.*?)\n\`\`\``, 's').exec(page)?.[1];
-  if (found === undefined) throw new Error(`docs/record.md has no ${language} block`);
+  if (found === undefined) throw new Error(`docs/internals/prefix-hashes.md has no ${language} block`);
   return found;
 }
 
@@ -214,7 +214,7 @@ describe('the hashes of a conversation', () => {
   });
 });
 
-describe('the definition of the prefix hashes in docs/record.md', () => {
+describe('the definition of the prefix hashes in docs/internals/prefix-hashes.md', () => {
   it('gives what its test vector says', () => {
     const vector = blockOf('text');
     const [promptChars, prefixHashes] = byGateway(VECTOR);

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Fingerprint } from '#replicas';
 import { toReading, undoRulesOf } from '#testkit/reading/response-reading.ts';
-import { Fields } from '#wire';
+import { Fields } from '#wire/message';
 import { toRelayedHead } from '../../../src/proxy/attempt/headers.ts';
 import { RESPONSES } from '../../../src/proxy/endpoints/responses.ts';
 import { Relay } from '../../../src/proxy/response/relay.ts';
@@ -22,7 +22,8 @@ interface Options extends Partial<ResponseUse> {
 
 /** A response with these lines on its way to a client, and what happens to its source. */
 function open(lines: readonly string[], options: Options = {}) {
-  const { status = '200 OK', reading = null, modelName = null, admission, isWhole = false } = options;
+  const { status = '200 OK', reading = null, modelName = null, routeLines = '' } = options;
+  const { admission, isWhole = false } = options;
   const opened = openExchange(undefined, { takesAll: true });
   const { exchange, http, written } = opened;
   if (admission !== undefined) exchange.admission = admission as unknown as typeof exchange.admission;
@@ -32,7 +33,7 @@ function open(lines: readonly string[], options: Options = {}) {
   const relay = new Relay(
     exchange,
     head,
-    { reading, modelName },
+    { reading, modelName, routeLines },
     { source: isWhole ? null : source, arrivedMs: 5, fingerprint: new Fingerprint() },
   );
   const send = (text: string) => {

@@ -40,6 +40,20 @@ describe('what a stream says', () => {
     expect(open().tap.isWhole).toBe(false);
   });
 
+  test('is where its tokens come from: nowhere, what came before it broke off, or its end', () => {
+    const { fields, take } = open();
+    take({ usage: { completionTokens: 0 }, choiceIndex: 0 });
+    expect(fields().usage_source).toBe('absent');
+    take({ usage: { promptTokens: 3, completionTokens: 1 }, choiceIndex: 0 });
+    expect(fields().usage_source).toBe('progressive');
+    take({ usage: { promptTokens: 3, completionTokens: 2 }, hasEmptyChoices: true });
+    expect(fields()).toMatchObject({ completion_tokens: 2, usage_source: 'final' });
+    const ended = open();
+    ended.take({ usage: { promptTokens: 3, completionTokens: 1 }, choiceIndex: 0 });
+    ended.take({ kind: 'done' });
+    expect(ended.fields().usage_source).toBe('final');
+  });
+
   test('is asked for its model until it has told it', () => {
     const { tap, take } = open();
     take({ identity: { id: 'r', model: null } });
@@ -54,7 +68,7 @@ describe('what a stream says', () => {
       ...{ isDone: false, hasError: false, isWhole: false, wantsIdentity: true, responseId: null },
       ...{ outputCount: 0, usage: {} },
     });
-    expect(fields()).toEqual({});
+    expect(fields()).toEqual({ usage_source: 'absent' });
   });
 
   test.each([
@@ -96,7 +110,7 @@ describe('what a stream says', () => {
     take({ identity: { id: 'r', model: 'other' } });
     take({ identity: { id: 'other', model: null } });
     expect([tap.wantsIdentity, tap.responseId]).toEqual([false, 'r']);
-    expect(fields()).toEqual({ response_id: 'r', response_model: 'm' });
+    expect(fields()).toMatchObject({ response_id: 'r', response_model: 'm' });
   });
 
   test('are the timings that came last, and the finish reasons of its choices', () => {
@@ -104,7 +118,7 @@ describe('what a stream says', () => {
     take({ timings: { a: 1 }, finished: [{ index: 1, reason: 'stop' }] });
     take({ timings: { a: 2 }, finished: [{ index: 0, reason: 'length' }] });
     take({});
-    expect(fields()).toEqual({ timings: { a: 2 }, finish_reasons: ['length', 'stop'] });
+    expect(fields()).toMatchObject({ timings: { a: 2 }, finish_reasons: ['length', 'stop'] });
   });
 });
 
@@ -112,7 +126,7 @@ describe('the output of a stream', () => {
   test('has the time to the first of it, the gaps in it, and the tokens per second after the first', () => {
     const { tap, take, fields } = open();
     take({ hasOutput: true }, 150);
-    expect(fields()).toEqual({ ttft_ms: 50 });
+    expect(fields()).toEqual({ ttft_ms: 50, usage_source: 'absent' });
     for (const atMs of [250, 350]) tap.observeOutput(atMs);
     take({ usage: { completionTokens: 5 }, hasEmptyChoices: true }, 900);
     expect(tap.outputCount).toBe(3);
@@ -138,6 +152,32 @@ describe('the output of a stream', () => {
     for (const atMs of [150, 250]) take({ hasOutput: true }, atMs);
     take({ usage: { completionTokens: 2 } });
     expect(fields().tokens_per_second).toBe(10);
+  });
+});
+
+describe('the longest silence of a stream', () => {
+  const read = (arrivalsMs: readonly number[], endMs: number) => {
+    const { tap, take } = open();
+    for (const atMs of arrivalsMs) take({ hasOutput: true }, atMs);
+    const record: Parameters<typeof tap.fill>[0] = { e2e_ms: endMs };
+    tap.fill(record);
+    return { ms: record.silence_ms, afterMs: record.silence_after_ms };
+  };
+
+  test('is that between two events with output, and when it began', () => {
+    expect(read([150, 250, 2_750, 2_800], 2_750)).toEqual({ ms: 2_500, afterMs: 150 });
+  });
+
+  test('is that before the end, where the stream broke off in it', () => {
+    expect(read([150, 1_250, 1_300], 61_200)).toEqual({ ms: 60_000, afterMs: 1_200 });
+    expect(read([150], 5_050)).toEqual({ ms: 5_000, afterMs: 50 });
+  });
+
+  test.each([
+    ['it is shorter than a second', [150, 1_140], 1_050],
+    ['nothing came at all', [], 60_000],
+  ])('is not told where %s', (_, arrivalsMs, endMs) => {
+    expect(read(arrivalsMs, endMs)).toEqual({ ms: undefined, afterMs: undefined });
   });
 });
 

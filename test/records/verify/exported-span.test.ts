@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { generateInstance } from '#testkit/records/generated-records.ts';
+import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
 import {
   type ExportedLedger,
   type ExportedSpan,
@@ -17,7 +17,7 @@ const toJson = (attributes: readonly Attribute[]): string =>
 
 /** What is read of a span with these attributes. */
 const read = (...attributes: readonly Attribute[]): readonly ExportedSpan[] =>
-  new SpanReader().readSpans(toJson(attributes));
+  new SpanReader().readLine(Buffer.from(toLine([toJson(attributes)]))) ?? [];
 
 const record = (...more: readonly Attribute[]) =>
   read(['gateway.instance', text('a')], ['gateway.seq', int('7')], ...more);
@@ -78,7 +78,7 @@ describe('spans of a record', () => {
   });
 
   test('that are no JSON are none', () => {
-    expect(new SpanReader().readSpans('{"attributes":[')).toEqual([]);
+    expect(new SpanReader().readLine(Buffer.from('{"resourceSpans":['))).toBeNull();
   });
 });
 
@@ -87,7 +87,7 @@ describe('a ledger span', () => {
     const [json = ''] = generateInstance('a', ['queued', 'dropped', 'unencodable'], {
       cached_tokens: 4,
     }).ledgers;
-    const [span] = new SpanReader().readSpans(json);
+    const span = new SpanReader().readSpan(JSON.parse(json));
     expect(span).toMatchObject({
       ...{ kind: 'ledger', instance: 'a', number: 1, firstSeq: 1, lastSeq: 3, count: 1 },
       tokens: { prompt: 1, completion: 1, cached: 4 },
@@ -110,7 +110,8 @@ describe('a ledger span', () => {
     const [json = ''] = generateInstance('a', ['queued']).ledgers;
     const isIntact = (changed: string) => {
       expect(changed).not.toBe(json);
-      return new SpanReader().readSpans(changed).map((span) => span.kind === 'ledger' && span.isIntact);
+      const span = new SpanReader().readSpan(JSON.parse(changed));
+      return [span?.kind === 'ledger' && span.isIntact];
     };
     expect(isIntact(json.replace(/("gateway.ledger.chain","value":\{"stringValue":")/, '$10'))).toEqual([
       false,

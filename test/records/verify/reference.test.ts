@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
 
-const DOCUMENT = join(import.meta.dirname, '../../../docs/ledger.md');
+const DOCUMENT = join(import.meta.dirname, '../../../docs/internals/ledger-form.md');
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 
-test('the Python in docs/ledger.md computes the digests and chains of the gateway', async (context) => {
+test('the Python in docs/internals/ledger-form.md computes the digests and chains of the gateway', async (context) => {
   if (!hasPython) context.skip('python3 is not installed');
   const [, code = ''] = /^```python\n(.*?)^```/ms.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
   const { records, ledgers } = generateInstance('a', [

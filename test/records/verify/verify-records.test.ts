@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
-import { type RecordSource, verifyRecords } from '../../../src/records/verify/verify-records.ts';
+import type { RecordSource } from '../../../src/records/files/record-source.ts';
+import { verifyRecords } from '../../../src/records/verify/verify-records.ts';
 import { ledgerOf, recordOf } from './made-ledger.ts';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { allocateStoredResponses, mayRead, StoredResponses } from '#replicas/shared';
+import { allocateStoredResponses, mayRead, StoredResponses } from '#replicas/stored-responses';
 import { createStoredResponsesFile } from '../../../src/replicas/control/stored-responses-file.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -166,7 +166,7 @@ describe('new settings of a pool', () => {
     expect(pool.choosesByPrefix).toBe(false);
     pool.configure({ ...SETTINGS, policy: 'prefix_affinity', queueCapacity: 0 });
     expect(pool.choosesByPrefix).toBe(true);
-    const key = pool.prefixKeyOf('m', ['h1']);
+    const key = pool.matchPrefix('m', ['h1'])?.key;
     const names = [1, 2, 3].map(() => {
       const lease = leaseOf(pool.acquire('m', NONE, key));
       lease[Symbol.dispose]();

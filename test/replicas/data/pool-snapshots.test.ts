@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { allocateStoredResponses, StoredResponses } from '#replicas/shared';
+import { allocateStoredResponses, StoredResponses } from '#replicas/stored-responses';
 import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '#testkit/pool.ts';
 import { startTcpServer } from '#testkit/servers/tcp-server.ts';
-import { DeadlineClock, SharedReads } from '#wire';
+import { DeadlineClock } from '#wire';
+import { SharedReads } from '#wire/upstream';
 import { Lease } from '../../../src/replicas/data/lease.ts';
 import { type PoolSettings, ReplicaPool } from '../../../src/replicas/data/pool.ts';
 import type { Replica } from '../../../src/replicas/data/replica.ts';
@@ -125,11 +126,11 @@ test('a model whose replicas are all gone has none, and waits for none', () => {
 test('which prefixes are popular is remembered when other replicas serve the model', () => {
   const { pool, registry, publish } = createPools([toReplicaConfig('a')], 1, { policy: 'prefix_affinity' });
   const hashes = ['0000000a', '0000000b'];
-  const keys = Array.from({ length: 9 }, () => pool.prefixKeyOf('m', hashes));
+  const keys = Array.from({ length: 9 }, () => pool.matchPrefix('m', hashes)?.key);
   expect(keys).toEqual([...Array(8).fill(10), 11]);
   registry.configure([toReplicaConfig('a'), toReplicaConfig('b')], AT);
   publish();
-  expect(pool.prefixKeyOf('m', hashes)).toBe(11);
+  expect(pool.matchPrefix('m', hashes)?.key).toBe(11);
 });
 
 test('a stored response has no home where two names have the same seed', () => {

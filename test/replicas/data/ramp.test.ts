@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import type { PoolSettings, ReplicaPool } from '../../../src/replicas/data/pool.ts';
-import { rampShare } from '../../../src/replicas/shared/ramp.ts';
+import { rampShare } from '../../../src/replicas/ramps/ramp.ts';
 
 const AT = '2026-01-01T00:00:00.000Z';
 const RAMP_MS = 60_000;

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { startTcpServer } from '#testkit/servers/tcp-server.ts';
-import { DeadlineClock, SharedReads } from '#wire';
+import { DeadlineClock } from '#wire';
+import { SharedReads } from '#wire/upstream';
 import { Fingerprint, Replica } from '../../../src/replicas/data/replica.ts';
 import { open, sendOn } from '../../wire/upstream/collect-response.ts';
 

@@ -1,9 +1,12 @@
 import { describe, expect, test, vi } from 'vitest';
-import { allocateSharedState, SharedState, type Silence } from '#replicas/shared';
-import { DeadlineClock, type UpstreamConnections } from '#wire';
+import { allocateSharedState, SharedState } from '#replicas/shared';
+import type { Silence } from '#replicas/silence';
+import { DeadlineClock } from '#wire';
+import type { UpstreamConnections } from '#wire/upstream';
 import { SilenceSampler } from '../../../src/replicas/data/silence-sampler.ts';
 
 type SeenStream = Parameters<NonNullable<Parameters<UpstreamConnections['observeSilence']>[0]>>[0];
+type Upstream = Pick<UpstreamConnections, 'observeSilence' | 'endedSentMs'>;
 
 const WORKER = 2;
 const KIND = 7;
@@ -15,6 +18,7 @@ function createSampler() {
   const shared = new SharedState(allocateSharedState(3), () => nowMs);
   const streams: SeenStream[] = [];
   let endedSentMs: number | null = null;
+  const former = new Map<number, Upstream[]>();
   const seen = new Map<number, Silence>([
     [3, { heardMs: 899_940, waitingSinceMs: 899_950 }],
     [4, { heardMs: null, waitingSinceMs: null }],
@@ -25,24 +29,27 @@ function createSampler() {
     replicas: () =>
       [...seen].map(([slot, silence]) => ({
         slot,
-        upstream: {
-          get endedSentMs() {
-            return endedSentMs;
+        upstreams: [
+          {
+            get endedSentMs() {
+              return endedSentMs;
+            },
+            observeSilence(onStream) {
+              if (slot === 3) for (const stream of streams) onStream?.(stream);
+              return silence;
+            },
           },
-          observeSilence(onStream) {
-            if (slot === 3) for (const stream of streams) onStream?.(stream);
-            return silence;
-          },
-        },
+          ...(former.get(slot) ?? []),
+        ],
       })),
   });
   return {
-    ...{ sampler, shared, seen },
+    ...{ sampler, shared, seen, former },
     pass: (ms: number) => (nowMs += ms),
     /** Runs a stream on slot 3 that has been silent for so long; null: it is not. */
     run(
       silentMs: number | null,
-      { isAnswering = true, size = SHORT as number | null, sentAgoMs = 60_000 } = {},
+      { isAnswering = true, size = SHORT as number | null, sentAgoMs = 60_000, holds = [] as number[] } = {},
     ) {
       const silentSinceMs = silentMs === null ? null : nowMs - 100_000 - silentMs;
       const stream = {
@@ -50,6 +57,7 @@ function createSampler() {
           return KIND;
         },
         size,
+        holds,
       };
       const sentMs = nowMs - 100_000 - sentAgoMs;
       streams.push({ stream, silentSinceMs, sentMs, isAnswering });
@@ -109,6 +117,54 @@ describe('a stream is silent', () => {
     expect(streamsOf()).toMatchObject({ running: 1, silent: 0 });
     expect(asked).not.toHaveBeenCalled();
   });
+});
+
+test('silent streams on connections of before a change count as those on the present ones', () => {
+  const { run, former, shared, streamsOf } = createSampler();
+  shared.silenceLimits.setGap(KIND, 5_000);
+  run(6_000);
+  const stream = { kind: KIND, size: SHORT, holds: [9] };
+  const seen = { stream, silentSinceMs: 860_000, sentMs: 850_000, isAnswering: true };
+  former.set(3, [
+    {
+      endedSentMs: null,
+      observeSilence(onStream) {
+        onStream?.(seen);
+        return { heardMs: 860_000, waitingSinceMs: 860_000 };
+      },
+    },
+  ]);
+  expect(streamsOf()).toMatchObject({ running: 2, silent: 2, oldestMs: 960_000 });
+  expect(shared.silences.silenceOf(3)).toEqual({ heardMs: 999_940, waitingSinceMs: 960_000 });
+  expect(shared.silentHolders.read()).toEqual([{ row: 9, slot: 3, count: 1 }]);
+});
+
+test('the limits in which silent streams hold places are told, until the streams go on or their worker ends', () => {
+  const { run, sampler, shared } = createSampler();
+  shared.silenceLimits.setGap(KIND, 5_000);
+  run(6_000, { holds: [70_000, 262_143] });
+  run(6_000, { holds: [70_000] });
+  run(6_000);
+  run(4_000, { holds: [70_000] });
+  sampler.sample();
+  expect(shared.silentHolders.read()).toEqual([
+    { row: 70_000, slot: 3, count: 2 },
+    { row: 262_143, slot: 3, count: 1 },
+  ]);
+  shared.clearWorker(0);
+  expect(shared.silentHolders.read()).toHaveLength(2);
+  shared.clearWorker(WORKER);
+  expect(shared.silentHolders.read()).toEqual([]);
+});
+
+test('of more limits than there is room for, those with most silent streams are told', () => {
+  const { run, sampler, shared } = createSampler();
+  shared.silenceLimits.setGap(KIND, 5_000);
+  for (let row = 0; row < 600; row++) run(6_000, { holds: row < 100 ? [row] : [row, row] });
+  sampler.sample();
+  const told = shared.silentHolders.read();
+  expect(told).toHaveLength(512);
+  expect(told.filter(({ count }) => count === 2)).toHaveLength(500);
 });
 
 describe('a silent stream counts against its replica', () => {

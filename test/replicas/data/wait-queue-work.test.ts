@@ -39,7 +39,7 @@ function createQueue() {
     looks.push(String(ticket));
     if (room.count === 0) return 'busy';
     room.count--;
-    return new Lease(replica);
+    return new Lease(replica, { reason: 'turn', candidates: 1, ruledOut: null });
   };
   const queue = new WaitQueue({ table: table as WaitTable, worker: 0, rotationOf, acquireFrom });
   const served: string[] = [];

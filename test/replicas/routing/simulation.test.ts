@@ -38,7 +38,7 @@ const ROUTES = {
   prefix_affinity() {
     const popularity = new PrefixPopularity();
     return routeBy((hashes, start, candidates) => {
-      const key = popularity.keyOf(hashes, REPLICAS);
+      const key = popularity.match(hashes, REPLICAS)?.key ?? null;
       return key === null
         ? leastInflight(set, start, candidates)
         : ownerOfPrefix(key, set, start, candidates);
@@ -78,8 +78,8 @@ describe.each(Object.entries(WORKLOADS))('on 8 replicas, traffic of the kind "%s
     expect(Math.abs(byLoad.cachedShare - byRoundRobin.cachedShare)).toBeLessThan(0.03);
   });
 
-  test('is in docs/routing.md with these figures', async () => {
-    const page = await readFile(join(import.meta.dirname, '../../../docs/routing.md'), 'utf8');
+  test('is in docs/evidence/prefixes.md with these figures', async () => {
+    const page = await readFile(join(import.meta.dirname, '../../../docs/evidence/prefixes.md'), 'utf8');
     const cached = [byRoundRobin, byLoad, byPrefix].map(({ cachedShare }) => percent(cachedShare));
     expect(page).toContain(`| ${[kind, ...cached, spreadOf(byPrefix).toFixed(2)].join(' | ')} |`);
   });

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSharedClock, openTables, sizeOfTables } from '#shared-memory';
+import type { LeaseBegin } from '../../../src/replicas/shared/gpu-time-state.ts';
 import { GpuTimeTable, toGpuTimeShapes } from '../../../src/replicas/shared/gpu-time-table.ts';
 import { GpuTimeModel, type ModelLease } from './gpu-time-model.ts';
 
@@ -26,21 +27,25 @@ function openViews(nowMs: (view: number) => number): readonly GpuTimeTable[] {
   );
 }
 
-type Kind = 'begin' | 'end' | 'end_unrecorded' | 'read' | 'clear_worker' | 'die';
+type Kind = 'begin' | 'end' | 'end_unrecorded' | 'read' | 'price' | 'clear_worker' | 'die';
 
 /** What a worker does. Some of what `meanwhile` says happens while it has read the state and not yet changed it. */
 interface Operation {
   readonly kind: Kind;
   readonly worker: number;
   readonly pauseMs: number;
+  readonly hourPrice: number;
   readonly meanwhile: readonly Operation[];
 }
 
 const { operation } = fc.letrec<{ operation: Operation }>((tie) => ({
   operation: fc.record({
-    kind: fc.constantFrom<Kind>('begin', 'begin', 'end', 'end_unrecorded', 'read', 'clear_worker', 'die'),
+    kind: fc.constantFrom<Kind>(
+      ...(['begin', 'begin', 'end', 'end_unrecorded', 'read', 'price', 'clear_worker', 'die'] as const),
+    ),
     worker: fc.nat(WORKERS - 1),
     pauseMs: fc.double({ min: 0, max: 1000, noNaN: true }),
+    hourPrice: fc.constantFrom(0, 1.5, 40_000),
     meanwhile: fc.oneof(
       { depthSize: 'small', withCrossShrink: true },
       fc.constant([]),
@@ -53,8 +58,8 @@ class Died extends Error {}
 
 /** Runs operations on the views and on the model, in the order in which they take effect. */
 function run(operations: readonly Operation[]) {
-  const model = new GpuTimeModel();
   let nowMs = 1000;
+  const model = new GpuTimeModel(nowMs);
   /** What the clock has shown to each view: a change counts from then. */
   const lastReadMs: number[] = [];
   /** Called in the middle of the next change of a view. */
@@ -70,12 +75,13 @@ function run(operations: readonly Operation[]) {
     return readMs;
   });
   const viewOf = (view: number) => views[view] as GpuTimeTable;
+  viewOf(MAIN).configure(SLOT, { gpuCount: GPUS, gpuHourPrice: model.hourPrice });
   const advanceModel = (view: number) => model.advance(lastReadMs[view] ?? 0, GPUS);
-  const held: { worker: number; beganAt: number; lease: ModelLease }[] = [];
+  const held: { worker: number; began: LeaseBegin; lease: ModelLease }[] = [];
 
-  function apply({ kind, worker, pauseMs, meanwhile }: Operation): void {
+  function apply({ kind, worker, pauseMs, hourPrice, meanwhile }: Operation): void {
     nowMs += pauseMs;
-    const view = kind === 'read' || kind === 'clear_worker' ? MAIN : worker;
+    const view = kind === 'read' || kind === 'price' || kind === 'clear_worker' ? MAIN : worker;
     // A worker that is cleared up after does nothing, and nothing was left half done in this model.
     const involved = kind === 'clear_worker' ? [view, worker] : [view];
     if (involved.some((one) => busy.has(one))) return;
@@ -84,33 +90,40 @@ function run(operations: readonly Operation[]) {
       for (const inner of meanwhile) apply(inner);
       if (kind === 'die') throw new Died();
     });
-    perform(kind, worker);
+    perform(kind, worker, hourPrice);
     interruptions.delete(view);
     for (const one of involved) busy.delete(one);
   }
 
-  function perform(kind: Kind, worker: number): void {
+  function perform(kind: Kind, worker: number, hourPrice: number): void {
     const at = held.findIndex((one) => one.worker === worker);
     const mine = held[at];
     if (kind === 'begin') {
-      const beganAt = viewOf(worker).begin(worker, SLOT, GPUS);
+      const began = viewOf(worker).begin(worker, SLOT);
       advanceModel(worker);
-      held.push({ worker, beganAt, lease: model.begin(worker) });
+      held.push({ worker, began, lease: model.begin(worker) });
     } else if ((kind === 'end' || kind === 'end_unrecorded') && mine !== undefined) {
       held.splice(at, 1);
       const isRecorded = kind === 'end';
-      const { beganAt, lease } = mine;
-      const gotMs = viewOf(worker).end(worker, SLOT, { gpuCount: GPUS, beganAt, isRecorded });
+      const { began, lease } = mine;
+      const part = viewOf(worker).end(worker, SLOT, { began, isRecorded });
       advanceModel(worker);
       model.end(lease, isRecorded);
-      expect(gotMs).toBeCloseTo(lease.gotMs, 6);
+      expect(part.ms).toBeCloseTo(lease.gotMs, 6);
+      expect(part.cost).toBeCloseTo(lease.gotCost, 6);
     } else if (kind === 'read') {
-      const { busyMs, unrecordedMs } = viewOf(MAIN).timeOf(SLOT);
+      const { ms, cost } = viewOf(MAIN).timeOf(SLOT);
       advanceModel(MAIN);
-      expect(busyMs).toBeCloseTo(model.busyMs, 6);
-      expect(unrecordedMs).toBeCloseTo(model.unrecordedMs, 6);
+      for (const sum of ['busy', 'idle', 'unrecorded'] as const) {
+        expect(ms[sum]).toBeCloseTo(model.ms[sum], 6);
+        expect(cost?.[sum]).toBeCloseTo(model.cost[sum], 6);
+      }
+    } else if (kind === 'price') {
+      viewOf(MAIN).configure(SLOT, { gpuCount: GPUS, gpuHourPrice: hourPrice });
+      advanceModel(MAIN);
+      model.hourPrice = hourPrice;
     } else if (kind === 'die') {
-      expect(() => viewOf(worker).begin(worker, SLOT, GPUS)).toThrow(Died);
+      expect(() => viewOf(worker).begin(worker, SLOT)).toThrow(Died);
     } else if (kind === 'clear_worker') {
       for (let index = held.length - 1; index >= 0; index--)
         if (held[index]?.worker === worker) held.splice(index, 1);
@@ -121,10 +134,10 @@ function run(operations: readonly Operation[]) {
   }
 
   for (const one of operations) apply(one);
-  perform('read', 0);
+  perform('read', 0, 0);
 }
 
-test('each lease gets its equal part of every moment, whatever the threads do to each other', () => {
+test('each lease gets its equal part of every moment at its price, whatever the threads do to each other', () => {
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 60 }), (operations) => run(operations)),
     { numRuns: 300 },
@@ -143,17 +156,19 @@ const THREAD = `
     const table = new GpuTimeTable(tables, { workerCount, slotCount }, createSharedClock());
     const held = [];
     let gotMs = 0;
+    let gotCost = 0;
     const end = () => {
-      const beganAt = held.shift();
-      gotMs += table.end(worker, 1, { gpuCount: 8, beganAt, isRecorded });
+      const { ms, cost } = table.end(worker, 1, { began: held.shift(), isRecorded });
+      gotMs += ms;
+      gotCost += cost;
     };
     for (let round = 0; Atomics.load(stop, 0) === 0; round++) {
-      held.push(table.begin(worker, 1, 8));
+      held.push(table.begin(worker, 1));
       if (held.length > round % 7) end();
       if (round === 100) parentPort.postMessage('runs');
     }
     while (held.length > 0) end();
-    parentPort.postMessage(gotMs);
+    parentPort.postMessage([gotMs, gotCost]);
   });`;
 
 const MODULES = [
@@ -179,21 +194,28 @@ test('threads at full speed lose no GPU time, also when one of them is killed ag
     { workerCount: WORKERS, slotCount: SLOTS },
     createSharedClock(),
   );
+  const setPrice = (gpuHourPrice: number) => table.configure(SLOT, { gpuCount: GPUS, gpuHourPrice });
+  setPrice(3_600);
   const threads = [await start(0, true), await start(1, true)];
-  const sums = threads.map(async (thread) => Number(await once(thread, 'message')));
+  const sums = threads.map(async (thread) => (await once(thread, 'message'))[0] as readonly number[]);
   let lastMs = 0;
   for (let kill = 0; kill < 10; kill++) {
     const victim = await start(2, false);
     await victim.terminate();
     table.clearWorker(2);
-    const { busyMs } = table.timeOf(SLOT);
-    expect(busyMs).toBeGreaterThan(lastMs);
-    lastMs = busyMs;
+    setPrice(3_600 * (kill + 2));
+    const { ms } = table.timeOf(SLOT);
+    expect(ms.busy).toBeGreaterThan(lastMs);
+    lastMs = ms.busy;
   }
   Atomics.store(stop, 0, 1);
-  const recordedMs = (await Promise.all(sums)).reduce((sum, gotMs) => sum + gotMs, 0);
-  const { busyMs, unrecordedMs } = table.timeOf(SLOT);
-  expect(unrecordedMs).toBeGreaterThan(0);
-  expect((recordedMs + unrecordedMs) / busyMs).toBeCloseTo(1, 9);
-  expect(table.timeOf(SLOT)).toEqual({ busyMs, unrecordedMs });
+  const [gotMs = 0, gotCost = 0] = (await Promise.all(sums)).reduce(
+    ([ms = 0, cost = 0], [oneMs = 0, one = 0]) => [ms + oneMs, cost + one],
+  );
+  const { ms, cost } = table.timeOf(SLOT);
+  expect(ms.unrecorded).toBeGreaterThan(0);
+  expect((gotMs + ms.unrecorded) / ms.busy).toBeCloseTo(1, 9);
+  expect((gotCost + (cost?.unrecorded ?? 0)) / (cost?.busy ?? 0)).toBeCloseTo(1, 9);
+  const later = table.timeOf(SLOT);
+  expect(later.ms).toEqual({ ...ms, idle: later.ms.idle });
 });

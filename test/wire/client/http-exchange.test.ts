@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { Fields, findHeadEnd, parseRequestHead } from '#wire/message';
 import { type ExchangeConnection, HttpExchange } from '../../../src/wire/client/http-exchange.ts';
-import { Fields } from '../../../src/wire/message/fields.ts';
-import { findHeadEnd, parseRequestHead } from '../../../src/wire/message/head.ts';
 
 const OK = { status: 200, reason: 'OK', fieldLines: 'X-A: b\r\n', contentLength: null };
 const bytes = (...texts: readonly string[]) => texts.map((text) => Buffer.from(text));

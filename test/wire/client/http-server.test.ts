@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { allocateLimit, readLimit, SharedLimit } from '#shared-memory';
 import { createAuthority, type IssuedCertificate } from '#testkit/certificates.ts';
 import { EventLog } from '#testkit/event-log.ts';
 import { exchangeRaw, RawConnection } from '#testkit/raw-http.ts';
 import { HttpServer } from '../../../src/wire/client/http-server.ts';
 import { DeadlineClock } from '../../../src/wire/deadline-clock.ts';
-import { allocateLimit, readLimit, SharedLimit } from '../../../src/wire/shared-limit.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 const SETTINGS = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { HttpError } from '#wire/message';
 import { RequestInput } from '../../../src/wire/client/request-input.ts';
-import { HttpError } from '../../../src/wire/message/http-error.ts';
 
 const HEAD = 'GET /v1/models HTTP/1.1\r\nHost: g\r\n\r\n';
 const MAX_HEAD_BYTES = 64;

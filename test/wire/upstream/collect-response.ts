@@ -1,9 +1,8 @@
 import { onTestFinished } from 'vitest';
 import { EventLog } from '#testkit/event-log.ts';
+import type { Fields, ResponseHead } from '#wire/message';
 import { createUpstreamConnections } from '../../../src/replicas/data/upstream.ts';
 import { DeadlineClock } from '../../../src/wire/deadline-clock.ts';
-import type { Fields } from '../../../src/wire/message/fields.ts';
-import type { ResponseHead } from '../../../src/wire/message/head.ts';
 import { SharedReads } from '../../../src/wire/upstream/shared-reads.ts';
 import type { UpstreamConnection } from '../../../src/wire/upstream/upstream-connection.ts';
 import type { UpstreamConnections } from '../../../src/wire/upstream/upstream-connections.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthority } from '#testkit/certificates.ts';
-import type { HttpExchange } from '../../../src/wire/client/http-exchange.ts';
-import type { RequestBodySink } from '../../../src/wire/client/request-body.ts';
+import type { HttpExchange, RequestBodySink } from '#wire/client';
 import type { UpstreamConnection } from '../../../src/wire/upstream/upstream-connection.ts';
 import type { UpstreamFault } from '../../../src/wire/upstream/upstream-request.ts';
 import { connectTo, startHttp } from '../start-http.ts';

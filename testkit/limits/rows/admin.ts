@@ -26,9 +26,9 @@ async function undrain(world: World): Promise<void> {
 /** The admin API. */
 export const ADMIN: readonly Limit[] = [
   {
-    what: 'the head of a call: its target, and the names and values of its fields',
+    what: 'the target and header fields of a call',
     source: inKey('limits.headers'),
-    past: '431 `headers_too_large`, and the connection is closed',
+    past: '431 `headers_too_large`; the connection is closed',
     proof: {
       send: async (size, world) => {
         const fields = { Host: '127.0.0.1', Authorization: `Bearer ${ADMIN_TOKEN}`, 'X-Pad': '' };
@@ -40,9 +40,9 @@ export const ADMIN: readonly Limit[] = [
     },
   },
   {
-    what: 'the body of a call, which nothing reads',
+    what: 'the body of a call',
     source: inFile('src/admin/listener/admin-connection.ts', 'MAX_BODY_BYTES'),
-    past: '413 `request_too_large`, and the connection is closed',
+    past: '413 `request_too_large`; the connection is closed',
     proof: {
       send: async (size, world) => {
         const sized = await call(world, 'GET /admin/stats', [`Content-Length: ${size}`], 'x'.repeat(size));
@@ -57,16 +57,16 @@ export const ADMIN: readonly Limit[] = [
   {
     what: 'connections to the admin API',
     source: inFile('src/admin/listener/admin-listener.ts', 'MAX_CONNECTIONS'),
-    past: 'a new one is closed, and with it those that have been idle for half a second, so that the next finds a place; one line in the log per minute',
+    past: 'a new one is closed, and so are those idle for half a second; one log line per minute',
     proof: testedBy(
       LISTENER,
       'a connection beyond a thousand is refused, which is logged, and those that are idle are closed for the next ones',
     ),
   },
   {
-    what: 'calls on a connection that wait for the answer to an earlier one',
+    what: 'calls that wait on one connection',
     source: inFile('src/admin/listener/admin-connection.ts', 'MAX_WAITING'),
-    past: 'the connection is closed after the answers to those',
+    past: 'the connection is closed after their answers',
     proof: testedBy(
       LISTENER,
       'has one call handled at a time, and is closed after the responses when it sends too many',
@@ -75,7 +75,7 @@ export const ADMIN: readonly Limit[] = [
   {
     what: 'calls that wait for a drain (`?wait=`)',
     source: inFile('src/admin/drains/idle-watcher.ts', 'MAX_WAITS'),
-    past: '503 `too_many_waits`, and the connection is closed: nothing is drained; a call without `wait` is served',
+    past: '503 `too_many_waits`, nothing is drained; the connection is closed; a call without `wait` is served',
     proof: testedBy(LISTENER, 'waits are refused beyond five hundred'),
   },
   {
@@ -116,45 +116,45 @@ export const ADMIN: readonly Limit[] = [
     proof: testedBy('test/gateway/admin/overview.test.ts', 'stay when hundreds of successes have followed'),
   },
   {
-    what: 'the requests that are kept for `GET /admin/verdict`',
+    what: 'requests kept for `GET /admin/verdict`',
     source: inFile('src/comparisons/requests/request-ring.ts', 'CAPACITY'),
-    past: 'the answer says since when it knows all of them',
+    past: 'the answer says since when it has all',
     proof: testedBy(
       'test/comparisons/requests/request-ring.test.ts',
       'the latest 262,144 requests are kept at least, and it says since when all are',
     ),
   },
   {
-    what: 'comparisons that go on at the same time',
+    what: 'comparisons at the same time',
     source: inFile('src/comparisons/judge/gateway-judge.ts', 'MAX_RUNNING'),
-    past: 'the one that nobody has asked for longest makes room',
+    past: 'the one not asked for the longest makes room',
     proof: testedBy(
       'test/comparisons/judge/gateway-judge.test.ts',
       'many comparisons take bounded memory: the one that nobody has asked for longest makes room',
     ),
   },
   {
-    what: 'wrong tokens from one address at once; one per second is forgiven',
+    what: 'wrong tokens from one address; one per second is forgiven',
     source: inFile('src/admin/access/failed-tokens.ts', 'BURST'),
-    past: '429 `too_many_wrong_tokens`, but for tokens that were right from there before',
+    past: '429 `too_many_wrong_tokens`, except for tokens that were right from there before',
     proof: testedBy(
       'test/admin/access/failed-tokens.test.ts',
       'ten wrong tokens from a source are answered, then one per second',
     ),
   },
   {
-    what: 'addresses with wrong tokens that are remembered',
+    what: 'addresses with wrong tokens',
     source: inFile('src/admin/access/failed-tokens.ts', 'MAX_SOURCES'),
-    past: 'the one that called least recently is forgotten',
+    past: 'the least recent is forgotten',
     proof: testedBy(
       'test/admin/access/failed-tokens.test.ts',
       'many sources take bounded memory: the one that called least recently is forgotten',
     ),
   },
   {
-    what: 'models and tenants with a row of their own on the page and in `gateway top`',
+    what: 'models and tenants with their own row on the page and in `gateway top`',
     source: inFile('src/admin/dashboard/traffic/top-names.ts', 'MAX_NAMES'),
-    past: 'the row `_OTHER` has the rest',
+    past: '`_OTHER` has the rest',
     proof: testedBy(
       'test/admin/dashboard/traffic/top-names.test.ts',
       'gets at most 50 rows, and no request is lost from the sum',

@@ -66,7 +66,7 @@ export const CLIENTS: readonly Limit[] = [
     },
   },
   {
-    what: 'verified tokens that a thread remembers',
+    what: 'verified tokens remembered, per thread',
     source: inFile('src/access/jwt/jwt-clients.ts', 'MAX_KNOWN'),
     past: 'the oldest is verified again',
     proof: testedBy(
@@ -77,7 +77,7 @@ export const CLIENTS: readonly Limit[] = [
   {
     what: 'a key set (JWKS)',
     source: inFile('src/access/jwt/read-jwks.ts', 'MAX_JWKS_BYTES'),
-    past: 'the keys in force stay; one line in the log',
+    past: 'the keys in force stay; one log line',
     proof: {
       send: async (size) => {
         await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-limits-'));
@@ -93,9 +93,9 @@ export const CLIENTS: readonly Limit[] = [
     },
   },
   {
-    what: 'the keys of a set',
+    what: 'the keys in a set',
     source: inFile('src/access/jwt/jwks.ts', 'MAX_KEYS'),
-    past: 'it is no key set',
+    past: 'it is not a key set',
     proof: {
       send: async (size) => String(keysOf(Array(size).fill(RSA))),
       at: '100',
@@ -125,7 +125,7 @@ export const CLIENTS: readonly Limit[] = [
   {
     what: 'the text of a claim: tenant, feature, client',
     source: inFile('src/access/jwt/verify-jwt.ts', 'MAX_TEXT_CHARS'),
-    past: 'as if the token had no such claim: without a tenant 401 `invalid_api_key`',
+    past: 'as if the claim were missing: without a tenant 401 `invalid_api_key`',
     proof: {
       send: async (size) => {
         await using jwt = await startJwtClients();
@@ -139,7 +139,7 @@ export const CLIENTS: readonly Limit[] = [
   {
     what: 'clients with limits',
     source: inFile('src/access/limits/client-limit-table.ts', 'MAX_LIMITED_CLIENTS'),
-    past: 'the start or the reload is refused',
+    past: 'the start or reload is refused',
     proof: {
       send: async (size) => {
         const client = { maxInflight: 1 } as NonNullable<Config['clients']>[number];
@@ -153,19 +153,19 @@ export const CLIENTS: readonly Limit[] = [
     },
   },
   {
-    what: 'tenants that are counted each for itself',
+    what: 'tenants counted separately',
     source: inFile('src/access/limits/limit-rows.ts', 'MAX_TENANTS'),
-    past: 'further ones share one count, but for those that `tenant_limits` names, until one has been idle for half an hour',
+    past: 'others share one count, except those in `tenant_limits`, until one has been idle for half an hour',
     proof: testedBy(
       'test/access/limits/limit-rows.test.ts',
       'tenants beyond the bound share a row, but not those with limits of their own, until others are idle',
     ),
   },
   {
-    what: 'what one answer can cost a client, in time of its budget of tokens',
+    what: 'what one answer can cost a client, as time of its token budget',
     source: inFile('src/access/limits/budget.ts', 'MAX_OVERDRAWN_NS'),
     unit: 'ns',
-    past: 'it costs no more',
+    past: 'the rest is free',
     proof: testedBy('test/access/limits/admission.test.ts', 'what an engine reports costs an hour at most'),
   },
 ];

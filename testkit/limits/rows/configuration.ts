@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readClients } from '#access/clients';
 import { parseClientsFile, parseConfig } from '#config';
+import { readSecretFile } from '#config/secrets';
 import { loadSalt } from '#proxy';
 import { parsePassedPath } from '../../../src/config/schema/addresses.ts';
-import { readSecretFile } from '../../../src/config/secrets/read-secret.ts';
 import { startGateway } from '../../start-gateway.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
 
@@ -48,7 +48,7 @@ export const CONFIGURATION: readonly Limit[] = [
   {
     what: 'a duration in the configuration',
     source: inFile('src/config/schema/codecs.ts', 'MAX_DURATION_MS'),
-    past: 'the file is refused, as with every number outside of its bounds ([configuration.md](configuration.md))',
+    past: 'the file is refused',
     proof: testedBy(
       'test/limits/configuration-bounds.test.ts',
       'is accepted at its bounds, and refused past them',
@@ -64,7 +64,7 @@ export const CONFIGURATION: readonly Limit[] = [
     ),
   },
   {
-    what: 'how deep the configuration is nested',
+    what: 'the depth of the configuration',
     source: inFile('src/config/yaml/yaml-syntax.ts', 'MAX_DEPTH'),
     past: 'the file is refused',
     proof: {
@@ -78,7 +78,7 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
-    what: 'the values that aliases (`*name`) bring into the configuration',
+    what: 'values that YAML aliases (`*name`) add to the configuration',
     source: inFile('src/config/yaml/yaml-source.ts', 'MAX_ALIASED_VALUES'),
     past: 'the file is refused',
     proof: {
@@ -93,7 +93,7 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
-    what: 'the lines, keys and items of a file in YAML: line ends, and within lines commas, colons, dashes, quotes, brackets, `&`, `*` and `!`',
+    what: 'line ends, commas, colons, dashes, quotes, brackets, `&`, `*` and `!` in a YAML file',
     source: inFile('src/config/yaml/yaml-syntax.ts', 'MAX_PARTS'),
     unit: 'number',
     past: 'the file is refused',
@@ -118,7 +118,7 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
-    what: '`clients_file` in YAML; further clients need JSON lines',
+    what: '`clients_file` in YAML; for more clients use JSON lines',
     source: inFile('src/config/clients-file.ts', 'MAX_YAML_CHARS'),
     unit: 'bytes',
     past: 'the file is refused; the clients in force stay',
@@ -137,7 +137,7 @@ export const CONFIGURATION: readonly Limit[] = [
   {
     what: '`clients_file`',
     source: inFile('src/access/clients/read-clients.ts', 'MAX_FILE_BYTES'),
-    past: 'the start or the reload is refused; the clients in force stay',
+    past: 'the start or reload is refused; the clients in force stay',
     proof: {
       send: (size) => {
         const client = `{"name":"a","key_sha256":"${'a'.repeat(64)}"}`;
@@ -150,9 +150,9 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
-    what: 'a file with a secret (`SVC_…_FILE`, a file that a value of the configuration names)',
+    what: 'a file with a secret (`SVC_…_FILE`, or one that a value names)',
     source: inFile('src/config/secrets/read-secret.ts', 'MAX_FILE_BYTES'),
-    past: 'the start or the reload is refused',
+    past: 'the start or reload is refused',
     proof: {
       send: (size) => readFileOfSize('s'.repeat(size), (path) => readSecretFile(path, 'file')),
       at: 'accepted',
@@ -160,13 +160,13 @@ export const CONFIGURATION: readonly Limit[] = [
     },
   },
   {
-    what: 'the tokens in one such file',
+    what: 'tokens in one such file',
     source: inFile('src/config/secrets/admin-tokens.ts', 'MAX_TOKENS_PER_FILE'),
-    past: 'the start or the reload is refused',
+    past: 'the start or reload is refused',
     proof: testedBy('test/config/secrets/secrets.test.ts', 'holds too many tokens'),
   },
   {
-    what: 'the file `salt` in state_dir',
+    what: '`salt` in state_dir',
     source: inFile('src/proxy/record/salt.ts', 'MAX_FILE_BYTES'),
     past: 'the start is refused',
     proof: {

@@ -5,17 +5,17 @@ export const EXPORT: readonly Limit[] = [
   {
     what: 'records that wait for the collector',
     source: inKey('export.queue_size'),
-    past: 'the new record is dropped, and counted as `dropped`; no request waits or fails',
+    past: 'the new record is `dropped`; no request waits or fails',
     proof: testedBy(
       'test/otel/queue/record-queue.test.ts',
       'a full queue refuses a new record and keeps the others',
     ),
   },
   {
-    what: 'the bytes of these records',
+    what: 'their bytes',
     source: inKey('export.queue_bytes'),
     unit: 'bytes',
-    past: 'as before',
+    past: 'likewise',
     proof: testedBy(
       'test/otel/queue/record-queue.test.ts',
       'a record that is too large for the remaining capacity is refused, a smaller one is not',
@@ -31,7 +31,7 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
-    what: 'bytes of records in one export call; fewer after a 413',
+    what: 'bytes in one export call; fewer after a 413',
     source: inFile('otel/queue/export-loop/batch-limit.ts', 'MAX_BATCH_BYTES'),
     past: 'the next call has the rest',
     proof: testedBy(
@@ -42,17 +42,17 @@ export const EXPORT: readonly Limit[] = [
   {
     what: 'an answer of the collector',
     source: inFile('otel/export/otlp-exporter.ts', 'MAX_RESPONSE_BYTES'),
-    past: 'the rest is not read; the call counts by its status',
+    past: 'the rest is not read',
     proof: testedBy('test/otel/export/otlp-exporter.test.ts', 'at most 4 MiB of an answer are read'),
   },
   {
-    what: 'the `Retry-After` of a collector',
+    what: "a collector's `Retry-After`",
     source: inFile('otel/export/retry.ts', 'MAX_RETRY_AFTER_MS'),
-    past: 'the next call comes after this time',
+    past: 'the next call comes then',
     proof: testedBy('test/otel/export/retry.test.ts', "{ header: '3600', ms: 60_000 }"),
   },
   {
-    what: 'the message of a collector in the log',
+    what: "a collector's message in the log",
     source: inFile('otel/export/collector-answer.ts', 'MAX_MESSAGE_CHARS'),
     past: 'it is cut',
     proof: testedBy(
@@ -63,7 +63,7 @@ export const EXPORT: readonly Limit[] = [
   {
     what: 'the spool in state_dir',
     source: inFile('otel/disk/spool.ts', 'MAX_TOTAL_BYTES'),
-    past: 'the records are not stored; one line in the log with their number',
+    past: 'the records are not stored; one log line says how many',
     proof: testedBy(
       'test/otel/disk/spool.test.ts',
       'because it is full, stores what there is room for and logs what is lost',
@@ -87,7 +87,7 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
-    what: 'a line in a file of records, which holds several',
+    what: 'a line in a file of records',
     source: inFile('otel/disk/file-exporter.ts', 'MAX_LINE_BYTES'),
     past: 'the next line has the rest',
     proof: testedBy(
@@ -96,16 +96,16 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
-    what: 'tenants, and models that no replica lists, with series of their own',
+    what: 'tenants, and models that no replica lists, with their own series',
     source: inKey('metrics.max_names'),
-    past: 'further ones are counted as `_OTHER`',
+    past: 'further ones are `_OTHER`',
     proof: testedBy(
       'test/otel/metrics/record-metrics.test.ts',
       'with 10,000 names that a replica accepts: only the first few have their own series',
     ),
   },
   {
-    what: 'the series of one metric, but for `gateway.attempts`',
+    what: 'series of a metric other than `gateway.attempts`',
     source: inFile('otel/metrics/metric.ts', 'MAX_SERIES'),
     past: 'one series has the rest',
     proof: testedBy(
@@ -114,7 +114,7 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
-    what: 'the series of `gateway.attempts`',
+    what: 'series of `gateway.attempts`',
     source: inFile('otel/metrics/record-series.ts', 'MAX_ATTEMPT_SERIES'),
     past: 'one series has the rest',
     proof: testedBy(
@@ -123,13 +123,31 @@ export const EXPORT: readonly Limit[] = [
     ),
   },
   {
+    what: 'the name of the subject of a condition',
+    source: inFile('src/conditions/board.ts', 'MAX_SUBJECT_CHARS'),
+    past: 'the rest is cut off',
+    proof: testedBy(
+      'test/conditions/board.test.ts',
+      'shows names and texts as harmless as they can be made, and ends what was raised by the name that it has',
+    ),
+  },
+  {
+    what: 'a text among the figures of a condition',
+    source: inFile('src/conditions/board.ts', 'MAX_TEXT_CHARS'),
+    past: 'the rest is cut off',
+    proof: testedBy(
+      'test/conditions/board.test.ts',
+      'shows names and texts as harmless as they can be made, and ends what was raised by the name that it has',
+    ),
+  },
+  {
     what: 'subjects of one condition',
     source: inFile('src/conditions/board.ts', 'MAX_SUBJECTS'),
-    past: 'further ones are told as `_OTHER`',
+    past: 'further ones are `_OTHER`',
     proof: testedBy('test/conditions/board.test.ts', 'counts the subjects beyond the bound under one name'),
   },
   {
-    what: 'records that one span of the ledger covers',
+    what: 'records covered by one ledger span',
     source: inFile('otel/ledger/ledger-book.ts', 'MAX_RECORDS'),
     past: 'the next span begins',
     proof: testedBy('test/otel/ledger/numbered-ledger.test.ts', 'says sooner what would become too long'),

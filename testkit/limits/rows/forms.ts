@@ -15,7 +15,7 @@ function sendForm(world: World, parts: readonly FormPart[]): Promise<string> {
 /** Forms with audio. */
 export const FORMS: readonly Limit[] = [
   {
-    what: 'how much of a form is held while its model is not known',
+    what: 'what is held of a form until its model is known',
     source: inKey('limits.before_model'),
     past: '400 `late_model`',
     proof: testedBy(
@@ -24,9 +24,9 @@ export const FORMS: readonly Limit[] = [
     ),
   },
   {
-    what: 'the name of a model in a form',
+    what: "a model's name in a form",
     source: inFile('src/proxy/form/form-reader.ts', 'MAX_MODEL_BYTES'),
-    past: 'as if the form named none: 400 `missing_model`, or the only model that is served',
+    past: 'as if it named none: 400 `missing_model`, or the only model served',
     proof: {
       send: (size, world) => sendForm(world, [{ name: 'model', value: 'm'.repeat(size) }]),
       at: '404 model_not_found',
@@ -47,7 +47,7 @@ export const FORMS: readonly Limit[] = [
     },
   },
   {
-    what: 'all heads of the parts of a form',
+    what: 'all heads of parts of a form',
     source: inFile('src/proxy/form/form-reader.ts', 'MAX_ALL_HEADS_BYTES'),
     past: '400 `invalid_form`',
     proof: {

@@ -14,6 +14,8 @@ const toKept = (name: unknown) => {
   return `${text.length} characters, ${text.endsWith('!') ? 'whole' : 'cut'}`;
 };
 
+const HISTORY = 'test/history/store/history-store.test.ts';
+
 /** What a record holds. */
 export const RECORDS: readonly Limit[] = [
   {
@@ -89,7 +91,7 @@ export const RECORDS: readonly Limit[] = [
     },
   },
   {
-    what: 'the choices of an answer whose finish reasons are recorded',
+    what: 'choices of an answer whose finish reasons are recorded',
     source: inFile('src/proxy/response/response-fields.ts', 'MAX_CHOICES'),
     past: 'the rest is left out',
     proof: {
@@ -104,7 +106,7 @@ export const RECORDS: readonly Limit[] = [
     },
   },
   {
-    what: 'the gaps of a stream from which `gap_p50_ms` and `gap_p95_ms` are computed',
+    what: 'gaps of a stream that count for `gap_p50_ms` and `gap_p95_ms`',
     source: inFile('src/proxy/record/gaps.ts', 'MAX_GAPS'),
     past: 'the rest is left out',
     proof: {
@@ -118,7 +120,7 @@ export const RECORDS: readonly Limit[] = [
     },
   },
   {
-    what: 'the prefix hashes of a request',
+    what: 'prefix hashes of a request',
     source: inKey('prefix_hash.max_blocks'),
     past: 'further blocks are not hashed',
     proof: testedBy('test/proxy/record/prefix-hashes.test.ts', 'end after the configured number of blocks'),
@@ -126,7 +128,7 @@ export const RECORDS: readonly Limit[] = [
   {
     what: 'the `tracestate` of a client',
     source: inFile('otel/span/incoming-context.ts', 'MAX_TRACESTATE_CHARS'),
-    past: 'members of more than 128 characters are left out, then the last ones',
+    past: 'members longer than 128 characters are left out, then the last ones',
     proof: testedBy(
       'test/otel/span/incoming-context.test.ts',
       'of more than 512 characters loses large members first, then the last ones',
@@ -139,6 +141,35 @@ export const RECORDS: readonly Limit[] = [
     proof: testedBy(
       'test/gateway/responses/streaming.test.ts',
       'an event longer than limits.event is relayed as it is, unread',
+    ),
+  },
+  {
+    what: 'the history database',
+    source: inKey('history.max_size'),
+    unit: 'bytes',
+    past: 'the oldest records are removed, then the oldest usage',
+    proof: testedBy(HISTORY, 'a file stays below its limit, and the oldest records go first'),
+  },
+  {
+    what: 'the age of a record in the history',
+    source: inKey('history.max_age'),
+    unit: 'ms',
+    past: 'it is removed',
+    proof: testedBy(HISTORY, 'removes records, minutes and hours when they are as old as they may be'),
+  },
+  {
+    what: 'combinations of tenant, client, model, replica and endpoint in the usage of a minute or hour',
+    source: inFile('src/history/store/usage-store.ts', 'MAX_USAGE_KEYS'),
+    past: 'further ones are summed as `other`',
+    proof: testedBy(HISTORY, 'sums in one row what is beyond the most names of a minute'),
+  },
+  {
+    what: 'clients that ask for their usage at once, with `history.client_usage`',
+    source: inFile('src/admin/history/client-usage.ts', 'MAX_ASKING'),
+    past: '503 `history_unavailable`',
+    proof: testedBy(
+      'test/admin/history/client-usage.test.ts',
+      'lets four clients ask at the same time, and tells further ones to try again',
     ),
   },
 ];

@@ -30,7 +30,7 @@ export const REPLICAS: readonly Limit[] = [
     },
   },
   {
-    what: 'answers with 1xx before the final one',
+    what: '1xx answers before the final one',
     source: inFile('src/wire/upstream/response-head-reader.ts', 'MAX_INFORMATIONAL'),
     past: '502 `upstream_failed`',
     proof: {
@@ -41,19 +41,19 @@ export const REPLICAS: readonly Limit[] = [
     },
   },
   {
-    what: 'the usage and the timings of an answer',
+    what: 'the usage and timings of an answer',
     source: inFile('src/json/member-scanner.ts', 'MAX_MEMBER_BYTES'),
     past: 'they are not recorded',
     proof: testedBy('test/json/member-scanner.test.ts', 'keeps nothing of a member that is too large'),
   },
   {
-    what: 'the choices of an answer in one piece that are read',
+    what: 'choices read of an answer that is not a stream',
     source: inFile('src/json/member-scanner.ts', 'MAX_ITEMS'),
     past: 'the rest is not read',
     proof: testedBy('test/json/member-scanner.test.ts', 'keeps at most 1024 items'),
   },
   {
-    what: 'how much of a 400 or 422 is read to see whether the engine refuses `stream_options`, and of a 503 to see whether it loads',
+    what: 'what is read of a 400 or 422 to see if the engine refuses `stream_options`, and of a 503 to see if it is loading',
     source: inFile('src/proxy/attempt/judge-answer.ts', 'HELD_BYTES'),
     past: 'the answer is relayed',
     proof: testedBy(
@@ -62,9 +62,9 @@ export const REPLICAS: readonly Limit[] = [
     ),
   },
   {
-    what: 'the list of models of a replica',
-    source: inFile('src/replicas/control/discovery/model-discovery.ts', 'MAX_LIST_BYTES'),
-    past: 'as if the replica did not answer with a list; its models stay unknown',
+    what: "a replica's list of models",
+    source: inFile('src/replicas/discovery/model-discovery.ts', 'MAX_LIST_BYTES'),
+    past: 'it is not read; its models stay unknown',
     proof: {
       send: async (size) => {
         const list = '{"data":[{"id":"m"}],"pad":""}';
@@ -86,9 +86,9 @@ export const REPLICAS: readonly Limit[] = [
     },
   },
   {
-    what: 'replicas at one time, with removed ones that finish their requests',
+    what: 'replicas, including removed ones that finish their requests',
     source: inFile('src/replicas/shared/shared-state.ts', 'MAX_REPLICAS'),
-    past: 'the start or the reload is refused',
+    past: 'the start or reload is refused; further pods and addresses are left out',
     proof: {
       send: async (size) => {
         const replicas = Array.from({ length: size }, (_, index) => ({
@@ -104,23 +104,23 @@ export const REPLICAS: readonly Limit[] = [
           return error instanceof Error ? error.message : String(error);
         }
       },
-      at: 'started with 4096',
-      past: 'replicas: more than 4096 replicas, including removed ones that finish their requests',
+      at: 'started with 6144',
+      past: 'replicas: more than 6144 replicas, including removed ones that finish their requests',
     },
   },
   {
-    what: 'ids of stored responses that lead back to their replica',
-    source: inFile('src/replicas/shared/stored-responses.ts', 'MAX_STORED_RESPONSES'),
-    past: 'the one that was used longest ago, of a few, is forgotten: such a request goes to the next replica, and with keys it is 404',
+    what: 'stored responses that lead back to their replica',
+    source: inFile('src/replicas/stored-responses/response-table.ts', 'MAX_STORED_RESPONSES'),
+    past: 'an old one is forgotten: its request goes to the next replica, or with keys gets 404',
     proof: testedBy(
-      'test/replicas/shared/stored-responses.test.ts',
+      'test/replicas/stored-responses/response-table.test.ts',
       'new responses replace those that were used longest ago',
     ),
   },
   {
     what: 'responses in the background that are followed',
     source: inFile('src/background/background-work.ts', 'MAX_FOLLOWED_RESPONSES'),
-    past: 'a further one is not followed: its record is made at once, and it counts until `limits.background` is over',
+    past: 'a further one is recorded at once, and counts for `limits.background`',
     proof: testedBy(
       'test/background/background-work.test.ts',
       'those beyond the bound count until the limit is over',
@@ -136,28 +136,28 @@ export const REPLICAS: readonly Limit[] = [
     ),
   },
   {
-    what: 'the answer of a replica about one of them',
+    what: "a replica's answer about one of them",
     source: inFile('src/background/ask-for-response.ts', 'MAX_ANSWER_BYTES'),
-    past: 'how far the response is counts as not known',
+    past: 'its progress is unknown',
     proof: testedBy('test/background/ask-for-response.test.ts', 'an answer that is too long says nothing'),
   },
   {
     what: 'how long such a response counts as work of its replica if its end is not seen',
     source: inKey('limits.background'),
     unit: 'ms',
-    past: 'it counts no more; its record says `over_limit`',
+    past: 'it no longer counts; its record says `over_limit`',
     proof: testedBy(
       'test/gateway/background/background-ends.test.ts',
       'is over for the drain when it is older than limits.background',
     ),
   },
   {
-    what: 'how long such an id is known after its last use',
-    source: inFile('src/replicas/shared/stored-responses.ts', 'MAX_AGE_SECONDS'),
+    what: 'how long a stored response is remembered after its last use',
+    source: inFile('src/replicas/stored-responses/response-table.ts', 'MAX_AGE_SECONDS'),
     unit: 's',
     past: 'it is forgotten',
     proof: testedBy(
-      'test/replicas/shared/stored-responses.test.ts',
+      'test/replicas/stored-responses/response-table.test.ts',
       'a response is forgotten a day after it was last asked for',
     ),
   },
@@ -176,16 +176,25 @@ export const REPLICAS: readonly Limit[] = [
   {
     what: 'the time without a byte of an answer, from the replica or to the client',
     source: inKey('timeouts.idle'),
-    past: 'the answer breaks off, with an error event in a stream; the client that reads nothing is closed',
+    past: 'the answer breaks off, a stream with an error event; a client that reads nothing is closed',
     proof: testedBy('test/gateway/responses/endings.test.ts', "timeouts: { idle: '30ms' }"),
   },
   {
     what: 'models whose usual times are kept, to tell which streams are silent',
-    source: inFile('src/replicas/control/health/stream-times.ts', 'MAX_KINDS'),
-    past: 'what is known of the one of which no stream has ended for longest is forgotten',
+    source: inFile('src/replicas/health/stream-times.ts', 'MAX_KINDS'),
+    past: 'the one without an ended stream for the longest time is forgotten',
     proof: testedBy(
-      'test/replicas/control/health/stream-times.test.ts',
+      'test/replicas/health/stream-times.test.ts',
       'a thousand models are kept: those of which streams ended last',
+    ),
+  },
+  {
+    what: 'limits of clients and tenants, per replica, that a worker names as taken up by silent streams',
+    source: inFile('src/replicas/silence/silent-holders.ts', 'MAX_SILENT_HOLDERS'),
+    past: 'those with the fewest silent streams are not named',
+    proof: testedBy(
+      'test/replicas/data/silence-sampler.test.ts',
+      'of more limits than there is room for, those with most silent streams are told',
     ),
   },
   {
@@ -195,7 +204,7 @@ export const REPLICAS: readonly Limit[] = [
     proof: testedBy('test/gateway/replicas/silent-streams.test.ts', "timeouts: { silent: '300ms' }"),
   },
   {
-    what: 'the time that a connection to a replica is idle',
+    what: 'the time a connection to a replica is idle',
     source: inKey('timeouts.upstream_keep_alive'),
     past: 'it is closed',
     proof: testedBy(
@@ -204,7 +213,7 @@ export const REPLICAS: readonly Limit[] = [
     ),
   },
   {
-    what: 'the time that a request waits for a replica below its `max_inflight`',
+    what: 'the time a request waits for a replica below its `max_inflight`',
     source: inKey('timeouts.queue'),
     past: '503 `overloaded`',
     proof: testedBy(

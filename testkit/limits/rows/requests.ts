@@ -19,9 +19,9 @@ const SIZE = BODY.length.toString(16);
 /** Heads, bodies and connections of clients. */
 export const REQUESTS: readonly Limit[] = [
   {
-    what: 'the head of a request: request line and header fields',
+    what: 'the request line and header fields',
     source: inKey('limits.headers'),
-    past: '431, and the connection is closed',
+    past: '431; the connection is closed',
     proof: {
       send: (size, world) => sendBytes(world, headOfSize(size)),
       at: '200',
@@ -29,7 +29,7 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'the body of a request',
+    what: 'a request body',
     source: inKey('limits.body'),
     past: '413 `request_too_large`',
     proof: {
@@ -46,7 +46,7 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'all request bodies in memory together; those above 256 KiB may use seven eighths of it',
+    what: 'all request bodies in memory; those above 256 KiB share seven eighths of it',
     source: inKey('limits.buffered'),
     past: '503 `overloaded`, with `Retry-After: 1`',
     proof: testedBy(
@@ -57,7 +57,7 @@ export const REQUESTS: readonly Limit[] = [
   {
     what: 'the digits of `Content-Length`',
     source: inFile('src/wire/message/head.ts', 'MAX_LENGTH_DIGITS'),
-    past: '400, and the connection is closed',
+    past: '400; the connection is closed',
     proof: {
       send: (size, world) =>
         sendBytes(world, `${CHAT}Content-Length: ${String(BODY.length).padStart(size, '0')}\r\n\r\n${BODY}`),
@@ -66,9 +66,9 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'the digits of the size of a chunk',
+    what: 'the digits of a chunk size',
     source: inFile('src/wire/message/chunk-size-line.ts', 'MAX_SIZE_DIGITS'),
-    past: '400, and the connection is closed',
+    past: '400; the connection is closed',
     proof: {
       send: (size, world) => sendBytes(world, chunked(SIZE.padStart(size, '0'))),
       at: '200',
@@ -76,9 +76,9 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'the line with the size of a chunk and its extensions',
+    what: 'the line with a chunk size and its extensions',
     source: inFile('src/wire/message/body-reader.ts', 'DEFAULT_MAX_LINE_BYTES'),
-    past: '400, and the connection is closed',
+    past: '400; the connection is closed',
     proof: {
       // Its line end counts.
       send: (size, world) => sendBytes(world, chunked(`${SIZE};a=${'x'.repeat(size - SIZE.length - 5)}`)),
@@ -87,9 +87,9 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'the trailer fields of a body in chunks',
+    what: 'the trailer fields of a chunked body',
     source: inFile('src/wire/message/body-reader.ts', 'DEFAULT_MAX_TRAILER_BYTES'),
-    past: '400, and the connection is closed',
+    past: '400; the connection is closed',
     proof: {
       // The empty line behind them counts.
       send: (size, world) => sendBytes(world, chunked(SIZE, `X-A: ${'x'.repeat(size - 9)}\r\n`)),
@@ -98,17 +98,17 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'bytes of further requests on a connection that are read ahead',
+    what: 'further requests on a connection, read ahead',
     source: inFile('src/wire/client/client-connection.ts', 'MAX_PIPELINED_BYTES'),
-    past: 'the connection is read on after the answers',
+    past: 'the rest is read after the answers',
     proof: testedBy(
       'test/gateway/wire/pipelining.test.ts',
       'a client that pipelines and never reads is not read any more, and closed',
     ),
   },
   {
-    what: 'gateways in series, by the field `Via`',
-    source: inFile('src/proxy/loop-detection.ts', 'MAX_IN_SERIES'),
+    what: 'gateways in series, by `Via`',
+    source: inFile('src/proxy/entry/loop-detection.ts', 'MAX_IN_SERIES'),
     past: '508 `loop_detected`',
     proof: testedBy(
       'test/gateway/requests/loops.test.ts',
@@ -116,22 +116,22 @@ export const REQUESTS: readonly Limit[] = [
     ),
   },
   {
-    what: 'the time of a head, from its first byte',
+    what: 'the time a head takes, from its first byte',
     source: inKey('timeouts.client_headers'),
-    past: '408 `request_timeout`, and the connection is closed',
+    past: '408 `request_timeout`; the connection is closed',
     proof: testedBy(
       'test/gateway/responses/errors.test.ts',
       'headers that come too slowly are a 408, closed, without a record',
     ),
   },
   {
-    what: 'the time of a body',
+    what: 'the time a body takes',
     source: inKey('timeouts.client_body'),
     past: '408 `request_timeout`',
     proof: testedBy('test/gateway/responses/errors.test.ts', 'a body that comes too slowly'),
   },
   {
-    what: 'the time that a connection has no request',
+    what: 'the time a connection is idle',
     source: inKey('timeouts.keep_alive'),
     past: 'it is closed',
     proof: testedBy('test/gateway/wire/early-connections.test.ts', 'and never used is closed without a word'),
@@ -139,7 +139,7 @@ export const REQUESTS: readonly Limit[] = [
   {
     what: 'connections of clients',
     source: inKey('limits.connections'),
-    past: 'new ones are closed; one line in the log',
+    past: 'new ones are closed; one log line',
     proof: testedBy(
       'test/gateway/wire/connection-limit.test.ts',
       'reaching limits.connections is told once, however many are turned away',
@@ -155,7 +155,7 @@ export const REQUESTS: readonly Limit[] = [
     ),
   },
   {
-    what: 'the name of a model in a body, as it is written',
+    what: "a model's name in a body, as written",
     source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_MODEL_BYTES'),
     past: '404 `model_not_found`',
     proof: {
@@ -165,7 +165,7 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'how often a body has `stream_options` and `include_usage`, together',
+    what: 'occurrences of `stream_options` and `include_usage` in a body, together',
     source: inFile('src/proxy/request/inspection/stream-options.ts', 'MAX_USAGE_MEMBERS'),
     past: '400 `large_stream_options`',
     proof: {
@@ -194,7 +194,7 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: 'the name of a conversation in a body, as it is written',
+    what: "a conversation's name in a body, as written",
     source: inFile('src/proxy/request/inspection/conversation.ts', 'MAX_NAME_BYTES'),
     past: 'it is not recorded',
     proof: {
@@ -209,7 +209,7 @@ export const REQUESTS: readonly Limit[] = [
     },
   },
   {
-    what: '`reasoning_effort` in a body, as it is written',
+    what: '`reasoning_effort` in a body, as written',
     source: inFile('src/proxy/request/inspection/reasoning-level.ts', 'MAX_LEVEL_BYTES'),
     past: 'it is not recorded',
     proof: {

@@ -42,7 +42,7 @@ export const SPLICE: FuzzTarget = {
       mustEqual('the model', facts.model, ALIASES.get(given.model) ?? given.model);
     } else must(facts.model === null, 'a model that is no text has a name');
     for (const asksUsage of facts.model === null ? [false] : [false, true]) {
-      const sent = Buffer.concat(toUpstreamBody(bytes, facts, asksUsage));
+      const sent = Buffer.concat(toUpstreamBody(bytes, facts, asksUsage ? ['include_usage'] : []));
       mustEqual('what goes upstream', parseObject(sent), expectedOf(given, asksUsage));
       if (!asksUsage && facts.alias === null) must(sent.equals(bytes), 'the bytes of the client are changed');
     }
@@ -52,7 +52,7 @@ export const SPLICE: FuzzTarget = {
     const endpoint = ENDPOINTS[variant];
     must(endpoint !== undefined, 'no such endpoint');
     const facts = read(bytes, endpoint);
-    return facts === null ? null : [facts, toUpstreamBody(bytes, facts, true)];
+    return facts === null ? null : [facts, toUpstreamBody(bytes, facts, ['include_usage'])];
   },
 };
 

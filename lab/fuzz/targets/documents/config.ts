@@ -116,7 +116,7 @@ function readExamples(): string[] {
     'docs/fleet.md',
     'docs/api-keys.md',
     'docs/security.md',
-    'docs/tls.md',
+    'docs/security.md',
     'docs/routing.md',
   ]
     .map((path) => readFileSync(join(ROOT, path), 'utf8'))

@@ -1,6 +1,7 @@
 import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
+import { createJwtVerifier } from '#access/jwt';
 import { type PublicJwk, parseJwks } from '../../../../src/access/jwt/jwks.ts';
-import { createJwtVerifier, type JwtRules } from '../../../../src/access/jwt/verify-jwt.ts';
+import type { JwtRules } from '../../../../src/access/jwt/verify-jwt.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

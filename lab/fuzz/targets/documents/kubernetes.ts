@@ -3,12 +3,9 @@ import {
   type EndpointSlice,
   parseSliceList,
   parseWatchEvent,
-} from '../../../../src/replicas/control/discovery/kubernetes/endpoint-slice.ts';
-import {
-  LongLineError,
-  readLines,
-} from '../../../../src/replicas/control/discovery/kubernetes/json-lines.ts';
-import { toReadyEndpoints } from '../../../../src/replicas/control/discovery/kubernetes/ready-endpoints.ts';
+} from '../../../../src/replicas/discovery/kubernetes/endpoint-slice.ts';
+import { LongLineError, readLines } from '../../../../src/replicas/discovery/kubernetes/json-lines.ts';
+import { toReadyEndpoints } from '../../../../src/replicas/discovery/kubernetes/ready-endpoints.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf, streamOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { isLogicalTimestamp } from '#replicas/drain-state';
 import { parseSpoolLines, toSpoolLines } from '../../../../otel/disk/spool.ts';
 import { parseMembership, printMembership } from '../../../../src/fleet/membership-file.ts';
-import { parseDrainStates, printDrainStates } from '../../../../src/replicas/control/drains/drain-file.ts';
+import { parseDrainStates, printDrainStates } from '../../../../src/replicas/drains/drain-file.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';

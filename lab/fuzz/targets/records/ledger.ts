@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { toReportText } from '../../../../src/cli/tables/verify-text.ts';
+import { readRecordFile } from '../../../../src/records/files/record-file.ts';
 import { compareSums, parseBackendSums } from '../../../../src/records/verify/backend-sums.ts';
-import { readRecordFile } from '../../../../src/records/verify/record-file.ts';
 import { toReport } from '../../../../src/records/verify/report.ts';
 import { Verification } from '../../../../src/records/verify/verify.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf, streamOf } from '../../fuzz-target.ts';

@@ -19,6 +19,8 @@ export function createConfigOf(plan: Plan, index: number, firstByteMs: number): 
       name: `gateway-${index}`,
     },
     state_dir: STATE_DIR,
+    // Its database is written by SQLite, which no simulation has: test/history.
+    history: 'off',
     replicas: Array.from({ length: plan.replicas }, (_, replica) => ({
       name: nameOfReplica(replica),
       url: `http://${hostOf.replica(replica)}:${PORTS.replica}`,

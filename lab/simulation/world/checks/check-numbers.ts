@@ -131,11 +131,8 @@ function seqOf({ attributes }: CollectedSpan): number {
 
 /** The numbers of which a ledger span says that their records were dropped, lost or not encoded. */
 function toDeclared({ json }: CollectedSpan): readonly number[] {
-  return new SpanReader()
-    .readSpans(JSON.stringify(json))
-    .flatMap((span) =>
-      span.kind === 'ledger' ? numbersIn([...span.dropped, ...span.lost, ...span.unencodable]) : [],
-    );
+  const span = new SpanReader().readSpan(json);
+  return span?.kind === 'ledger' ? numbersIn([...span.dropped, ...span.lost, ...span.unencodable]) : [];
 }
 
 function numbersIn(ranges: readonly SeqRange[]): readonly number[] {

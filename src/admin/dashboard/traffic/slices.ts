@@ -43,15 +43,15 @@ export class SlicedTally {
     return slice === this.#newest ? this.#current : this.#begin(slice);
   }
 
-  /** Counts GPU time in a slice no later than the newest one. What is older than those that are kept is left out. */
-  addGpuSeconds(slice: number, seconds: number): void {
+  /** Counts GPU time and its cost in a slice no later than the newest one. What is older than those that are kept is left out. */
+  addGpuTime(slice: number, seconds: number, cost: number): void {
     if (slice <= this.#newest - this.#slices.length) return;
     if (slice >= this.#newest) {
-      this.at(slice).addGpuSeconds(seconds);
+      this.at(slice).addGpuTime(seconds, cost);
       return;
     }
-    (this.find(slice) ?? this.#tallyFor(slice)).addGpuSeconds(seconds);
-    this.#older.addGpuSeconds(seconds);
+    (this.find(slice) ?? this.#tallyFor(slice)).addGpuTime(seconds, cost);
+    this.#older.addGpuTime(seconds, cost);
   }
 
   /** The tally of one slice, if a request ended in it and the slice is still kept. */

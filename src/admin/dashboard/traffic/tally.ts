@@ -10,6 +10,8 @@ export interface CountedRequest {
   readonly outputTokens: number;
   /** Whether its GPU time is known, which is counted by itself in the slices in which it was used. */
   readonly hasGpuTime: boolean;
+  /** The currency of its cost, which is counted likewise; null: it has none. */
+  readonly currency: string | null;
   /** The bucket of the time to first token of a success; -1 without one. */
   readonly ttftBucket: number;
   /** The bucket of the latency of a success; -1 without one. */
@@ -26,6 +28,8 @@ export interface Traffic {
   readonly requestsPerSecond: number;
   readonly outputTokensPerSecond: number;
   readonly gpuSeconds: number | null;
+  /** What the GPU time costs. */
+  readonly cost: { readonly amount: number; readonly currency: string } | null;
   /** Of successes only: a failure that comes fast would make the others look fast. */
   readonly ttftP50Ms: number | null;
   readonly ttftP95Ms: number | null;
@@ -62,6 +66,10 @@ export class Tally {
   /** Requests whose GPU time is known, and the GPU time that was used in the interval. */
   #gpuRequests = 0;
   #gpuSeconds = 0;
+  /** Requests whose cost is known, and the cost of the GPU time that was used in the interval. */
+  #costRequests = 0;
+  #cost = 0;
+  #currency = '';
   readonly #ttft = new DurationHistogram();
   readonly #latency = new DurationHistogram();
 
@@ -81,18 +89,24 @@ export class Tally {
     );
   }
 
-  add({ outcome, isRequest, outputTokens, hasGpuTime, ttftBucket, latencyBucket }: CountedRequest): void {
+  add(counted: CountedRequest): void {
+    const { outcome, isRequest, outputTokens, hasGpuTime, currency, ttftBucket, latencyBucket } = counted;
     if (isRequest) this.#requests += 1;
     if (outcome !== null) this.#outcomes[outcome] += 1;
     this.#outputTokens += outputTokens;
     if (hasGpuTime) this.#gpuRequests += 1;
+    if (currency !== null) {
+      this.#costRequests += 1;
+      this.#currency = currency;
+    }
     if (ttftBucket >= 0) this.#ttft.add(ttftBucket);
     if (latencyBucket >= 0) this.#latency.add(latencyBucket);
   }
 
-  /** Counts GPU time of a request that ends in this interval or later. */
-  addGpuSeconds(seconds: number): void {
+  /** Counts GPU time, and what it costs, of a request that ends in this interval or later. */
+  addGpuTime(seconds: number, cost: number): void {
     this.#gpuSeconds += seconds;
+    this.#cost += cost;
   }
 
   /** Adds the counts of another tally. */
@@ -116,6 +130,8 @@ export class Tally {
     this.#outputTokens = 0;
     this.#gpuRequests = 0;
     this.#gpuSeconds = 0;
+    this.#costRequests = 0;
+    this.#cost = 0;
     this.#ttft.clear();
     this.#latency.clear();
   }
@@ -126,6 +142,9 @@ export class Tally {
     this.#outputTokens += sign * other.#outputTokens;
     this.#gpuRequests += sign * other.#gpuRequests;
     this.#gpuSeconds += sign * other.#gpuSeconds;
+    this.#costRequests += sign * other.#costRequests;
+    this.#cost += sign * other.#cost;
+    this.#currency ||= other.#currency;
   }
 
   /** The figures of an interval of this length. Rates divide by at least one second. */
@@ -141,6 +160,7 @@ export class Tally {
       outputTokensPerSecond: perSecond(Math.max(0, this.#outputTokens)),
       // What is left after sums were taken away can be a little below zero.
       gpuSeconds: this.#gpuRequests === 0 ? null : Math.max(0, this.#gpuSeconds),
+      cost: this.#costRequests === 0 ? null : { amount: Math.max(0, this.#cost), currency: this.#currency },
       ttftP50Ms: this.#ttft.quantile(0.5),
       ttftP95Ms: this.#ttft.quantile(0.95),
       latencyP50Ms: this.#latency.quantile(0.5),

@@ -33,9 +33,9 @@ export class TopNames {
     return row.name;
   }
 
-  /** Counts GPU time in a slice, in the row of this name. */
-  addGpuSeconds(row: string, slice: number, seconds: number): void {
-    (this.#rows.get(row) ?? this.#others).slices.addGpuSeconds(slice, seconds);
+  /** Counts GPU time and its cost in a slice, in the row of this name. */
+  addGpuTime(row: string, slice: number, seconds: number, cost: number): void {
+    (this.#rows.get(row) ?? this.#others).slices.addGpuTime(slice, seconds, cost);
   }
 
   /** Gives the rows to the names that need them. Call it when `slice` has ended. */

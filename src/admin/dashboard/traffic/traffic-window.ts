@@ -27,6 +27,8 @@ export type TrafficFacts = Pick<
   | 'e2e_ms'
   | 'completion_tokens'
   | 'gpu_seconds'
+  | 'cost'
+  | 'currency'
   | 'background_ms'
   | 'attempts'
   | 'failed_attempts'
@@ -139,20 +141,21 @@ export class TrafficWindow {
     return tally.toTraffic(SLICE_MS / 1000);
   }
 
-  /** Counts the GPU time of a request, which was counted before, in the slices in which it was used. */
+  /** Counts the GPU time and the cost of a request, which was counted before, in the slices in which it was used. */
   #addGpuTime(
-    { replica, gpu_seconds = 0, e2e_ms, background_ms = e2e_ms }: TrafficFacts,
+    { replica, gpu_seconds = 0, cost: wholeCost = 0, e2e_ms, background_ms = e2e_ms }: TrafficFacts,
     { shownModel, shownTenant }: { readonly shownModel: string | null; readonly shownTenant: string | null },
     nowMs: number,
   ): void {
     const used = { replica, seconds: gpu_seconds, durationMs: background_ms };
     const slices = replica === undefined ? undefined : this.#replicas.get(replica)?.slices;
     this.#gpuTime.spread(used, nowMs, (slice, seconds) => {
-      this.#total.addGpuSeconds(slice, seconds);
-      if (slice < this.#current) this.#history.addGpuSeconds(slice, seconds);
-      slices?.addGpuSeconds(slice, seconds);
-      if (shownModel !== null) this.#models.addGpuSeconds(shownModel, slice, seconds);
-      if (shownTenant !== null) this.#tenants.addGpuSeconds(shownTenant, slice, seconds);
+      const cost = (wholeCost * seconds) / gpu_seconds;
+      this.#total.addGpuTime(slice, seconds, cost);
+      if (slice < this.#current) this.#history.addGpuTime(slice, seconds, cost);
+      slices?.addGpuTime(slice, seconds, cost);
+      if (shownModel !== null) this.#models.addGpuTime(shownModel, slice, seconds, cost);
+      if (shownTenant !== null) this.#tenants.addGpuTime(shownTenant, slice, seconds, cost);
     });
   }
 
@@ -197,17 +200,19 @@ const FAILED_ATTEMPT = {
   isRequest: false,
   outputTokens: 0,
   hasGpuTime: false,
+  currency: null,
   ttftBucket: -1,
   latencyBucket: -1,
 } as const;
 
 function toCounted(facts: TrafficFacts, outcome: RequestOutcome): CountedRequest {
-  const { completion_tokens, gpu_seconds } = facts;
+  const { completion_tokens, gpu_seconds, cost, currency = '' } = facts;
   return {
     outcome,
     isRequest: true,
     outputTokens: completion_tokens ?? 0,
     hasGpuTime: gpu_seconds !== undefined,
+    currency: cost === undefined ? null : currency,
     ...toBuckets(facts, outcome, 0),
   };
 }

@@ -1,6 +1,6 @@
 import { allows } from '#config/secrets';
 import type { RequestRecord } from '#otel/record/registry';
-import type { GatewayIdentity } from '../../admin-collaborators.ts';
+import type { FleetControl, GatewayIdentity } from '../../admin-collaborators.ts';
 import { toConditionsJson } from '../../condition-schema.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
@@ -25,7 +25,7 @@ export const showOverview = defineRoute({
   response: { description: 'The current state.', content: json(overviewSchema) },
   async handle(
     { query, caller },
-    { settleRecords, registry, conditions, sources, fleet, stats, dashboard, recentRecords },
+    { settleRecords, registry, conditions, sources, fleet, stats, dashboard, recentRecords, history },
   ) {
     await settleRecords();
     const figures = dashboard.figures();
@@ -61,11 +61,21 @@ export const showOverview = defineRoute({
         records: latest.map(toShortJson),
         failures: failures.map(toShortJson),
         last_record: recentRecords.lastNumber,
+        keeps_history: history.state !== null,
+        other_gateways: fleet === null ? null : toOthers(fleet),
         can_change: caller !== null && allows(caller.role, 'operator'),
       },
     };
   },
 });
+
+/** The names of the other gateways that run. */
+function toOthers(fleet: FleetControl): readonly string[] {
+  return fleet
+    .gateways()
+    .filter(({ isSelf, isAlive }) => isAlive && !isSelf)
+    .map(({ name }) => name);
+}
 
 function toGatewayJson(gateway: GatewayIdentity): Overview['gateway'] {
   const { name, host, pid, version, startedAt, configLoadedAt, workers } = gateway;

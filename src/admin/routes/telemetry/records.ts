@@ -1,6 +1,18 @@
 import { z } from 'zod';
+import type { RecordedHistory, RecordsAnswer } from '#history';
 import { hasFailed } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
+import { AdminError } from '../../admin-error.ts';
+import {
+  askHistory,
+  joinNotes,
+  keptSchema,
+  noteOfAge,
+  noteOfUnknown,
+  toKeptJson,
+  toTime,
+} from '../../history/history-answer.ts';
+import { readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
 import { defineRoute, json } from '../../route.ts';
 import { afterParam, shownRecordSchema, toRecordJson } from '../../shown-record.ts';
 
@@ -9,20 +21,31 @@ export const listRecords = defineRoute({
   method: 'GET',
   path: '/admin/records',
   operationId: 'listRecords',
-  summary: 'The latest request records',
+  summary: 'Request records: the latest, or those of a span',
   description:
     'The gateway keeps the last 500 records, those of the last 200 errors and those of the last 200 client errors in ' +
-    'memory, exported or not. A restart forgets them. A record must match all filters that are given.',
+    'memory, exported or not. A restart forgets them. With `since`, `until` or `before` the answer comes from the ' +
+    'history, in pages. A record must match all filters that are given.',
   query: {
     limit: z
       .string()
       .regex(/^[1-9]\d{0,3}$/, 'a whole number from 1 to 9999')
       .default('100')
-      .describe('The most records to return: a whole number. There are never more than 900.'),
+      .describe(
+        'The most records to return: a whole number. There are never more than 900, with the history 1,000.',
+      ),
     after: afterParam,
     replica: z.string().optional().describe('Only records with exactly this `replica`.'),
     model: z.string().optional().describe('Only records with exactly this `model`.'),
     tenant: z.string().optional().describe('Only records with exactly this `tenant`.'),
+    client: z.string().optional().describe('Only records with exactly this `client`.'),
+    ...spanParams,
+    before: z
+      .string()
+      .regex(/^\d{1,15}$/, 'a whole number of at most 15 digits')
+      .transform(Number)
+      .optional()
+      .describe('With the history: the page before this number, `next` of the last answer.'),
     status: z
       .string()
       .regex(/^[1-5](?:\d\d|xx)$/, 'a status such as 404, or a class such as 5xx')
@@ -53,11 +76,28 @@ export const listRecords = defineRoute({
           .describe(
             'When this gateway started. If it is another time than before, the numbers began again at 1.',
           ),
+        history: z
+          .object({
+            next: z.int().nullable().describe('Use it as `before` for the next page; null: there is none.'),
+            damaged_blocks: z.int().min(0).describe('Blocks of records that could not be read.'),
+            ...spanSchema,
+            ...keptSchema,
+          })
+          .optional()
+          .describe('With `since`, `until` or `before`: what was looked at.'),
       }),
     ),
   },
-  async handle({ query: { limit, after, failed, ...filters } }, { settleRecords, recentRecords, dashboard }) {
+  errors: ['history_off', 'history_unavailable'],
+  async handle({ query }, { settleRecords, recentRecords, dashboard, history }) {
     await settleRecords();
+    if ([query.since, query.until, query.before].some((value) => value !== undefined)) {
+      const found = await listFromHistory(query, history);
+      if (found instanceof AdminError) return found;
+      const { startedAt } = dashboard.gateway();
+      return { body: { ...found, last_record: recentRecords.lastNumber, started_at: startedAt } };
+    }
+    const { limit, after, failed, ...filters } = query;
     const matchesFilters = toMatcher(filters);
     const matches = (record: RequestRecord) =>
       matchesFilters(record) && (failed !== 'false' || !hasFailed(record));
@@ -73,18 +113,66 @@ export const listRecords = defineRoute({
   },
 });
 
+/** Pages of the history are decoded in its thread and sent here. */
+const MAX_PAGE = 1_000;
+const DAY_MS = 86_400_000;
+
+interface HistoryQuery extends Filters {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly time_zone?: string | undefined;
+  readonly before?: number | undefined;
+  readonly limit: string;
+  readonly failed?: 'true' | 'false' | undefined;
+}
+
+async function listFromHistory(query: HistoryQuery, history: Pick<RecordedHistory, 'ask'>) {
+  const span = readSpan(query, { nowMs: Date.now(), defaultMs: DAY_MS });
+  if (span === null)
+    return new AdminError('invalid_request', { param: 'since', message: 'since: it is after until' });
+  const { replica, model, tenant, client, status, failed, before = null } = query;
+  const { fromMs, untilMs, timeZone } = span;
+  const answer = await askHistory(history, {
+    kind: 'records',
+    ...{ fromMs, untilMs: untilMs + 1, before, limit: Math.min(Number(query.limit), MAX_PAGE) },
+    filters: {
+      ...{ replica, model, tenant, client, status },
+      failed: failed === undefined ? undefined : failed === 'true',
+    },
+  });
+  if (answer instanceof AdminError) return answer;
+  return {
+    records: answer.records.map(({ record }) => toRecordJson(record)),
+    history: {
+      next: answer.next,
+      damaged_blocks: answer.damagedBlocks,
+      ...{ since: toTime(fromMs), until: toTime(untilMs), time_zone: timeZone },
+      ...toKeptJson(answer),
+      note: toNote(answer, fromMs),
+    },
+  };
+}
+
+function toNote({ unknown, kept, damagedBlocks }: RecordsAnswer, fromMs: number): string | null {
+  const damage =
+    damagedBlocks === 0 ? null : `${damagedBlocks} blocks of records are damaged and could not be read.`;
+  return joinNotes(noteOfUnknown(unknown), noteOfAge(fromMs, kept.recordsMs, 'Records'), damage);
+}
+
 interface Filters {
+  readonly client?: string | undefined;
   readonly replica?: string | undefined;
   readonly model?: string | undefined;
   readonly tenant?: string | undefined;
   readonly status?: string | undefined;
 }
 
-function toMatcher({ replica, model, tenant, status }: Filters): (record: RequestRecord) => boolean {
+function toMatcher({ replica, model, tenant, client, status }: Filters): (record: RequestRecord) => boolean {
   return (record) =>
     (replica === undefined || record.replica === replica) &&
     (model === undefined || record.model === model) &&
     (tenant === undefined || record.tenant === tenant) &&
+    (client === undefined || record.client === client) &&
     (status === undefined || isOfStatus(record.status, status));
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminClient, type GatewayOptions, openAdmin } from '#cli/admin-client';
+import { openGateways } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, sizeOf, tableWidthOf } from '#cli/terminal';
@@ -49,15 +49,6 @@ export async function status(invocation: Invocation): Promise<number> {
   for (const { problem } of first) if (problem !== null) stderr.write(`gateway: ${problem}\n`);
   if (answered.length > 0) print(values.json ? first : answered);
   return toExitCode(first);
-}
-
-/** All gateways that the command line names; without `--admin` that of the configuration file. */
-async function openGateways(
-  { admin, ...others }: Omit<GatewayOptions, 'admin'> & { readonly admin?: readonly string[] },
-  env: Invocation['env'],
-): Promise<readonly AdminClient[]> {
-  const named = admin?.map((url) => ({ ...others, admin: url })) ?? [others];
-  return await Promise.all(named.map((options) => openAdmin(options, env)));
 }
 
 /** Formats looks for the output. The terminal may have another size each time. */

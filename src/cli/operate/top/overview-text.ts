@@ -1,5 +1,6 @@
 import { memberOf } from '#base/parsed';
 import { type Cell, type Column, type Style, toTable } from '#cli/terminal';
+import { toCostText } from '../../tables/cost-text.ts';
 import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
 import { foldParts, toDecimal, toIdentity } from '../head-parts.ts';
 import { rowsOf, sortKeyOf, type TopView } from './view.ts';
@@ -87,6 +88,8 @@ const BACKGROUND_COLUMN: Column = { head: 'BACKGROUND', isNumber: true, rank: 1 
 const ATTEMPTS_COLUMN: Column = { head: 'ATTEMPTS/S', isNumber: true, rank: 1 };
 /** Shown if the GPU time of a row is known. */
 const GPU_COLUMN: Column = { head: 'GPU TIME', isNumber: true, rank: 6 };
+/** Shown if the cost of a row is known. */
+const COST_COLUMN: Column = { head: 'COST', isNumber: true, rank: 5 };
 
 /** The column that the rows are sorted by always stays. */
 const SORT_COLUMNS: Readonly<Partial<Record<TopView['sort'], string>>> = {
@@ -107,12 +110,14 @@ function toTrafficTable(
   const hasBackground = isByReplica && rows.some((row) => Number(memberOf(row, 'background') ?? 0) > 0);
   const hasAttempts = isByReplica && rows.some(hasFurtherAttempts);
   const hasGpuTime = rows.some((row) => toGpuTime(row) !== null);
+  const hasCost = rows.some((row) => typeof memberOf(memberOf(row, 'last_minute'), 'cost') === 'number');
   const columns = [
     ...(isByReplica ? [...NAME_AND_STATE, INFLIGHT_COLUMN] : NAME_AND_STATE.slice(0, 1)),
     ...(hasBackground ? [BACKGROUND_COLUMN] : []),
     ...(hasAttempts ? [ATTEMPTS_COLUMN] : []),
     ...TRAFFIC_COLUMNS,
     ...(hasGpuTime ? [GPU_COLUMN] : []),
+    ...(hasCost ? [COST_COLUMN] : []),
   ];
   const sortColumn = SORT_COLUMNS[sortKeyOf(view)];
   const ranked = columns.map((column) => (column.head === sortColumn ? { ...column, rank: 0 } : column));
@@ -124,6 +129,7 @@ function toTrafficTable(
     ...(hasAttempts ? [toDecimal(memberOf(memberOf(row, 'last_minute'), 'attempts_per_s'))] : []),
     ...toTrafficCells(memberOf(row, 'last_minute')),
     ...(hasGpuTime ? [toTime(toGpuTime(row))] : []),
+    ...(hasCost ? [toRowCost(memberOf(row, 'last_minute'))] : []),
   ]);
   return toTable(ranked, cells, look);
 }
@@ -152,6 +158,10 @@ function hasFurtherAttempts(row: unknown): boolean {
 function toGpuTime(row: unknown): number | null {
   const seconds = memberOf(memberOf(row, 'last_minute'), 'gpu_seconds');
   return typeof seconds === 'number' ? seconds * 1000 : null;
+}
+
+function toRowCost(traffic: unknown): string {
+  return toCostText(memberOf(traffic, 'cost'), memberOf(traffic, 'currency'));
 }
 
 function toShareCell(

@@ -1,4 +1,4 @@
-import { JsonCursor } from '#json';
+import { JsonCursor, type Span } from '#json';
 import type { Engine } from '#replicas/terms';
 import type { RecordedEndpoint } from '../../endpoints/recorded-endpoint.ts';
 import { isPydantic, readFlag } from '../inspection/engine-flags.ts';
@@ -6,7 +6,8 @@ import type { RequestFacts } from '../inspection/request-facts.ts';
 import type { StreamOptions } from '../inspection/stream-options.ts';
 import type { Edit } from './body-edits.ts';
 
-const MEMBER = '"include_usage":true';
+/** What the gateway sets in the client's place: in `stream_options`, and llama.cpp's `timings_per_token` in the body. */
+export type UsageOption = 'include_usage' | 'continuous_usage_stats' | 'timings_per_token';
 
 /** What determines how a replica reads a request. */
 export interface EngineFacts {
@@ -15,22 +16,35 @@ export interface EngineFacts {
   readonly engineVersion: string | null;
 }
 
-type StreamFacts = Pick<RequestFacts, 'stream' | 'streamOptions'>;
+type StreamFacts = Pick<RequestFacts, 'stream' | 'streamOptions' | 'timingsPerToken'>;
 
 /**
- * Whether to ask for usage in the client's place: the client asks for a stream and not for usage, and this engine
- * accepts what the client sent.
+ * What to ask for in the client's place: the client asks for a stream and not for its usage, and this engine accepts what
+ * the client sent. `isProgressive`: also for running figures, where the engine has them.
  */
-export function isUsageToBeAsked(
+export function usageOptionsToSet(
   facts: StreamFacts,
   endpoint: RecordedEndpoint,
   server: EngineFacts,
-): boolean {
-  return (
-    endpoint.undoRules !== null &&
-    readFlag(facts.stream, server.engine) === true &&
-    readUsageWish(facts.streamOptions, server) === 'not_asked'
-  );
+  isProgressive: boolean,
+): readonly UsageOption[] {
+  const { engine } = server;
+  if (endpoint.undoRules === null || readFlag(facts.stream, engine) !== true) return [];
+  const wish = readUsageWish(facts.streamOptions, server);
+  const running = isProgressive ? runningOptions(facts, engine) : [];
+  if (wish === 'not_asked') return ['include_usage', ...running];
+  return wish === 'asked' && readFlag(facts.streamOptions.includeUsage, engine) === true ? running : [];
+}
+
+/** What makes an engine tell running figures, unless the client has asked for them itself. */
+function runningOptions(
+  { streamOptions, timingsPerToken }: StreamFacts,
+  engine: Engine,
+): readonly UsageOption[] {
+  // SGLang writes running figures in place of `usage:null`, which nobody can take back.
+  if (engine === 'vllm' && readFlag(streamOptions.continuousUsageStats, engine) !== true)
+    return ['continuous_usage_stats'];
+  return engine === 'llamacpp' && timingsPerToken === undefined ? ['timings_per_token'] : [];
 }
 
 /**
@@ -69,35 +83,54 @@ function isBefore(version: string | null, first: readonly number[]): boolean {
 }
 
 /**
- * What sets `stream_options.include_usage` to true, in the order of the body. An absent `stream_options` is inserted
- * before the closing brace. A present one is changed in place: every top-level one, since engines differ in which of
- * several they read. One that is neither an object nor null is left alone, so that the replica says what is wrong with
- * it.
+ * What sets these members to true, in the order of the body. An absent `stream_options` is inserted before the closing
+ * brace, and so is `timings_per_token`. A present one is changed in place: every top-level one, since engines differ in
+ * which of several they read. One that is neither an object nor null is left alone, so that the replica says what is
+ * wrong with it.
  */
-export function editsOfIncludeUsage(body: Buffer, { streamOptions, closingBrace }: RequestFacts): Edit[] {
-  if (streamOptions.spans.length === 0) {
-    // The model precedes the closing brace, so a comma is always needed.
-    return [{ start: closingBrace, end: closingBrace, text: `,"stream_options":{${MEMBER}}` }];
-  }
-  return streamOptions.spans.flatMap(({ start, end, kind }) => {
-    if (kind === 'null') return [{ start, end, text: `{${MEMBER}}` }];
-    if (kind === 'object') return editsOfObject(body, start, end);
+export function editsOfUsage(
+  body: Buffer,
+  { streamOptions, closingBrace }: RequestFacts,
+  options: readonly UsageOption[],
+): Edit[] {
+  const inside = options.filter((option) => option !== 'timings_per_token');
+  const outside = options.filter((option) => option === 'timings_per_token');
+  const isInserted = inside.length > 0 && streamOptions.spans.length === 0;
+  // The model precedes the closing brace, so a comma is always needed.
+  const text = [
+    isInserted ? `,"stream_options":{${toMembers(inside)}}` : '',
+    outside.length === 0 ? '' : `,${toMembers(outside)}`,
+  ].join('');
+  const inserted = text === '' ? [] : [{ start: closingBrace, end: closingBrace, text }];
+  if (inside.length === 0) return inserted;
+  const changed = streamOptions.spans.flatMap(({ start, end, kind }) => {
+    if (kind === 'null') return [{ start, end, text: `{${toMembers(inside)}}` }];
+    if (kind === 'object') return editsOfObject(body, { start, end }, inside);
     return [];
   });
+  return [...changed, ...inserted];
 }
 
-function editsOfObject(body: Buffer, start: number, end: number): Edit[] {
+function editsOfObject(body: Buffer, { start, end }: Span, options: readonly UsageOption[]): Edit[] {
   const edits: Edit[] = [];
+  const missing = new Set<string>(options);
   const cursor = new JsonCursor(body, start, end);
   let hasMembers = false;
   cursor.beginObject();
   while (cursor.nextKey()) {
     hasMembers = true;
     cursor.skip();
-    if (cursor.key() !== 'include_usage') continue;
+    const key = cursor.key();
+    if (!options.some((option) => option === key)) continue;
+    missing.delete(key);
     edits.push({ start: cursor.valueStart, end: cursor.valueEnd, text: 'true' });
   }
-  if (edits.length > 0) return edits;
+  if (missing.size === 0) return edits;
   const brace = end - 1;
-  return [{ start: brace, end: brace, text: hasMembers ? `,${MEMBER}` : MEMBER }];
+  const members = toMembers([...missing]);
+  return [...edits, { start: brace, end: brace, text: hasMembers ? `,${members}` : members }];
+}
+
+function toMembers(options: readonly string[]): string {
+  return options.map((option) => `"${option}":true`).join(',');
 }

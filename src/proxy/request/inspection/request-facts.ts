@@ -6,6 +6,7 @@ import { ConversationReader, MAX_NAME_BYTES } from './conversation.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
 import { type NameDoubts, NameDoubtsReader } from './member-names.ts';
 import { readReasoningLevel } from './reasoning-level.ts';
+import { ParametersReader, type RequestParameters } from './request-parameters.ts';
 import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
 
 /** What the gateway needs to know of a request body: offsets into the body, and no text but the model. */
@@ -23,6 +24,8 @@ export interface RequestFacts {
   /** How many choices were asked for; undefined if `n` is not a non-negative integer. */
   readonly n: number | undefined;
   readonly streamOptions: StreamOptions;
+  /** `timings_per_token` as it was sent: whether llama.cpp tells its timings with each event. */
+  readonly timingsPerToken: Flag;
   /** Offset of the body's closing brace. At least one member precedes it: the model. */
   readonly closingBrace: number;
   /** The values of the endpoint's `textMembers`, in their order; empty if there are none. */
@@ -37,6 +40,8 @@ export interface RequestFacts {
   readonly reasoningLevel: string | undefined;
   /** What the body calls its conversation; undefined if it does not name one. */
   readonly conversation: string | undefined;
+  /** Null: the body has none that spans have. */
+  readonly parameters: RequestParameters | null;
   /** Names of members that an engine might read otherwise. Those in the text are in its description. */
   readonly names: NameDoubts;
 }
@@ -65,6 +70,7 @@ const COMMON_MEMBERS = [
   'background',
   'n',
   'stream_options',
+  'timings_per_token',
   'tools',
   'previous_response_id',
   'request_id',
@@ -96,6 +102,7 @@ class FactsReader {
   #modelSpan: Span = { start: 0, end: 0 };
   #stream: Flag;
   #background: Flag;
+  #timingsPerToken: Flag;
   /** The counts of the endpoint's `maxTokensMembers`, by their index. */
   readonly #maxTokens: (number | undefined)[] = [];
   #n: number | undefined;
@@ -107,6 +114,7 @@ class FactsReader {
   #choosesId = false;
   #reasoningLevel: string | undefined;
   readonly #conversation = new ConversationReader(this.#names);
+  readonly #parameters = new ParametersReader();
   /** The names of the members that were read. */
   readonly #read: string[] = [];
 
@@ -127,6 +135,7 @@ class FactsReader {
       maxTokens: this.#maxTokens.find(isCount),
       n: this.#n,
       streamOptions: this.#streamOptions.options,
+      timingsPerToken: this.#timingsPerToken,
       closingBrace,
       texts: this.#texts,
       tools: this.#tools,
@@ -134,6 +143,7 @@ class FactsReader {
       choosesId: this.#choosesId,
       reasoningLevel: this.#reasoningLevel,
       conversation: this.#conversation.name,
+      parameters: this.#parameters.read(this.#n),
       names: { lookalike: this.#names.lookalike, repeated: this.#names.repeated },
     };
   }
@@ -183,6 +193,9 @@ class FactsReader {
       case 'stream_options':
         this.#streamOptions.read(cursor);
         return;
+      case 'timings_per_token':
+        this.#timingsPerToken = readRawFlag(cursor);
+        return;
       case 'tools':
         this.#tools = skipToSpan(cursor);
         return;
@@ -231,7 +244,7 @@ class FactsReader {
     const limitIndex = maxTokensMembers.indexOf(key);
     if (textIndex === -1 && limitIndex === -1) {
       for (const names of [COMMON_MEMBERS, textMembers, maxTokensMembers]) this.#names.noteUnread(key, names);
-      cursor.skip();
+      this.#parameters.readOrSkip(cursor, key);
       return;
     }
     this.#noteRead(key);

@@ -26,7 +26,7 @@ export interface RequestTextDescription {
 }
 
 /**
- * Counts and hashes the text of a request as docs/record.md defines, in one pass over a body that is known to be
+ * Counts and hashes the text of a request as docs/internals/prefix-hashes.md defines, in one pass over a body that is known to be
  * JSON. Call it after the request has gone upstream, since it is slow for a large body. Keeps nothing of the text.
  *
  * @param allowance asked as members and elements are read

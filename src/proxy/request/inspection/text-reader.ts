@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import { JsonCursor, type MemberAllowance, type Span } from '#json';
 import { BACKSLASH, QUOTE } from '#json/bytes';
+import { MIN_WIDE_BYTES, wideStrings } from '#json/strings';
 import {
   countCodePoints,
   isContinuation,
@@ -168,5 +169,7 @@ export function readMembers(
 function utf8OfString(bytes: Buffer, { start, end }: Span): Buffer {
   const written = bytes.subarray(start + 1, end - 1);
   if (!written.includes(BACKSLASH)) return written;
+  if (wideStrings !== null && written.length >= MIN_WIDE_BYTES)
+    return wideStrings.decode(bytes, start + 1, end - 1);
   return Buffer.from(JSON.parse(bytes.toString('utf8', start, end)) as string);
 }

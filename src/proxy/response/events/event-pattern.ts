@@ -1,6 +1,6 @@
 import { type JsonLexer, JsonSyntaxError } from '#json';
 import { BACKSLASH, QUOTE, viewOf } from '#json/bytes';
-import { copyToKeep } from '#wire';
+import { copyToKeep } from '#wire/upstream';
 import type { EventScratch } from './event-scratch.ts';
 import type { MemberSpan } from './stream-chunk.ts';
 
@@ -42,20 +42,22 @@ export class EventPattern {
   match(bytes: Buffer, start: number): number {
     const before = this.#before;
     if (before.byteLength === 0) return -1;
-    const view = this.#scratch.viewOf(bytes);
-    if (!hasAt(view, start, before)) return -1;
+    const memory = this.#scratch.memoryOf(bytes);
+    const { byteOffset, length } = bytes;
+    if (length - start < before.byteLength || !hasAt(memory, byteOffset + start, before)) return -1;
     const textStart = start + before.byteLength;
     const textEnd = endOfString(bytes, textStart, this.#scratch.lexer);
-    if (textEnd === -1 || !hasAt(view, textEnd, this.#after)) return -1;
+    const after = this.#after;
+    if (textEnd === -1 || length - textEnd < after.byteLength) return -1;
+    if (!hasAt(memory, byteOffset + textEnd, after)) return -1;
     this.hasText = textEnd > textStart;
-    return textEnd + this.#after.byteLength;
+    return textEnd + after.byteLength;
   }
 }
 
-/** Whether the view has these bytes at `start`. Compares four at a time: a third of the time of one by one. */
+/** Whether these bytes are at `start`. Compares four at a time: a third of the time of one by one. */
 function hasAt(view: DataView, start: number, wanted: DataView): boolean {
   const count = wanted.byteLength;
-  if (view.byteLength - start < count) return false;
   let i = 0;
   for (; i + 4 <= count; i += 4)
     if (view.getInt32(start + i, true) !== wanted.getInt32(i, true)) return false;

@@ -20,10 +20,10 @@ export class EventPrefix {
   #scanner: MemberScanner;
 
   /** @param list the name of the list of choices */
-  constructor({ movedMember, cutUsage }: UndoRules, list: string | null) {
+  constructor({ movedMember, cutUsage, cutsTimings }: UndoRules, list: string | null) {
     this.#wanted = { members: [], list, itemMembers: [] };
     this.#scanner = new MemberScanner(this.#wanted);
-    this.#passesChoices = movedMember === null && cutUsage === 'never';
+    this.#passesChoices = movedMember === null && cutUsage === 'never' && !cutsTimings;
   }
 
   /** Another event begins. */

@@ -6,7 +6,7 @@ import { EventPattern } from './event-pattern.ts';
 import { EventPrefix } from './event-prefix.ts';
 import { type HeldEvent, holdEvent, spliceMember } from './held-event.ts';
 import { readEventData, type SseSink, SseSplitter } from './sse.ts';
-import type { StreamChunk } from './stream-chunk.ts';
+import type { MemberSpan, StreamChunk } from './stream-chunk.ts';
 
 /**
  * Turns the reads of a replica's event stream into what the client gets, and shows every event to the tap. Where we did
@@ -163,7 +163,10 @@ export class EventRelay implements SseSink {
       case 'withhold':
         return;
       case 'cut_usage':
-        this.#emitWithoutUsage(bytes, start, end, chunk);
+        this.#emitWithout(chunk.usageMember, bytes, start, end);
+        return;
+      case 'cut_timings':
+        this.#emitWithout(chunk.members.timings, bytes, start, end);
         return;
       case 'hold':
       case 'cut_usage_and_hold':
@@ -207,9 +210,9 @@ export class EventRelay implements SseSink {
     else this.#out.push(...spliceMember(held.bytes, held.splice, member));
   }
 
-  #emitWithoutUsage(bytes: Buffer, start: number, end: number, chunk: StreamChunk): void {
+  #emitWithout(member: MemberSpan | null, bytes: Buffer, start: number, end: number): void {
     const { data } = this.#reading.scratch;
-    const range = chunk.usageMember === null ? null : rangeOfMember(data.bytes, chunk.usageMember);
+    const range = member === null ? null : rangeOfMember(data.bytes, member);
     if (range === null) {
       this.#emit(bytes, start, end);
       return;

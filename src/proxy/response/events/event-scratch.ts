@@ -1,5 +1,4 @@
 import { JsonCursor, JsonLexer } from '#json';
-import { viewOf } from '#json/bytes';
 import { type CurrentEventData, createEventData } from './sse.ts';
 
 const NOTHING = Buffer.alloc(0);
@@ -12,15 +11,14 @@ export class EventScratch {
   readonly cursor = new JsonCursor(NOTHING);
   readonly lexer = new JsonLexer(NOTHING, 0, 0);
   readonly data: CurrentEventData = createEventData();
-  #bytes: Buffer = NOTHING;
-  #view = viewOf(NOTHING);
+  #view: DataView = new DataView(NOTHING.buffer);
 
-  /** The bytes as a DataView. The last one is kept: a read may hold many events. */
-  viewOf(bytes: Buffer): DataView {
-    if (bytes !== this.#bytes) {
-      this.#bytes = bytes;
-      this.#view = viewOf(bytes);
-    }
+  /**
+   * The memory in which these bytes are, from its own first byte on, as a DataView. The last one is kept: some hundred
+   * reads are in the same memory.
+   */
+  memoryOf({ buffer }: Buffer): DataView {
+    if (buffer !== this.#view.buffer) this.#view = new DataView(buffer);
     return this.#view;
   }
 }

@@ -52,6 +52,21 @@ describe('the GPU time of the last minute', () => {
     expect(minuteOf(window, 1_000)).toBe(3);
   });
 
+  test('costs in each minute what its part of the request costs, and is without a cost if no request has one', () => {
+    const window = createWindow();
+    const priced = { ...facts(4 * MINUTE_MS, 40), cost: 8, currency: 'EUR', tenant: 'acme' };
+    const endMs = 5 * MINUTE_MS - 1;
+    window.add({ ...facts(100, 3), tenant: 'other' }, endMs);
+    expect(window.lastMinute(endMs).total.cost).toBeNull();
+    window.add(priced, endMs);
+    const { total, byTenant } = window.lastMinute(endMs);
+    expect(total.cost?.amount).toBeCloseTo(2, 1);
+    const costs = byTenant.map(({ name, traffic: { cost } }) => [name, cost && Math.round(cost.amount)]);
+    expect(Object.fromEntries(costs)).toEqual({ acme: 2, other: null });
+    expect(total.cost?.currency).toBe('EUR');
+    expect(window.lastMinute(endMs + 2 * MINUTE_MS).total.cost).toBeNull();
+  });
+
   test('counts the time in the background as that of the request', () => {
     const window = createWindow();
     const endMs = 5 * MINUTE_MS;

@@ -10,6 +10,7 @@ const requestOf = (tokens: number): CountedRequest => ({
   isRequest: true,
   outputTokens: tokens,
   hasGpuTime: tokens % 2 === 0,
+  currency: tokens % 3 === 0 ? 'EUR' : null,
   ttftBucket: tokens % 3 === 0 ? -1 : tokens % 7,
   latencyBucket: tokens % 3 === 0 ? -1 : tokens,
 });

@@ -17,6 +17,7 @@ describe('the figures of the last minute', () => {
       requestsPerSecond: 0,
       outputTokensPerSecond: 0,
       gpuSeconds: null,
+      cost: null,
       ttftP50Ms: null,
       ttftP95Ms: null,
       latencyP50Ms: null,

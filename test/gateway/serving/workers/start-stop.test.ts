@@ -17,7 +17,7 @@ describe('starting and stopping', () => {
       const listen = gateway.url.replace('http://', '');
 
       await expect(startWorkers(2, { replicas: [replica], config: { gateway: { listen } } })).rejects.toThrow(
-        /^gateway\.listen 127\.0\.0\.1:\d+: the port is already in use: stop the process that listens there, or configure another port$/,
+        /^gateway\.listen 127\.0\.0\.1:\d+: the port is already in use(?: by .+)?: stop (?:it|the process that listens there), or configure another port$/,
       );
       expect((await gateway.chat()).status).toBe(200);
     },

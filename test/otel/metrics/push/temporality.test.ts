@@ -11,7 +11,11 @@ afterEach(() => void vi.unstubAllEnvs());
 
 /** Sums of records, read at the times 1, 2, 3 … */
 function createSource() {
-  const records = new RecordMetrics({ maxNames: 10, urlScheme: 'http', isKnownModel: () => true });
+  const records = new RecordMetrics({
+    ...{ maxNames: 10, urlScheme: 'http', currency: 'EUR', genAi: 'pinned' },
+    isKnownModel: () => true,
+    replicaUrl: (name) => `http://${name}:8000`,
+  });
   let now = 0;
   return {
     add: (e2e_ms: number) => records.record({ ...LEAST_RECORD, e2e_ms }),

@@ -24,6 +24,7 @@ describe('a message that an engine streams', () => {
       response_id: 'chatcmpl-Yd0o2tLzOjYAM5Q1jboeGEKl9lUYf8go',
       response_model: 'tiny',
       finish_reasons: ['max_tokens'],
+      usage_source: 'final',
     });
     expect(rest).toMatchObject({ isDone: true, isWhole: true, hasError: false });
   });
@@ -37,6 +38,7 @@ describe('a message that an engine streams', () => {
       response_id: 'chatcmpl-8b855979c5163ef4',
       response_model: 'tiny',
       finish_reasons: ['max_tokens'],
+      usage_source: 'final',
     });
   });
 
@@ -157,7 +159,7 @@ describe('an event of a message that means harm', () => {
     typedEvent({ type: 'message_start', message: [{ usage: { input_tokens: 7 } }] }),
   ])('has no figures: %#', (event) => {
     const { response_id, response_model, ...rest } = readStream(PATH, [event]).record;
-    expect(rest).toEqual({});
+    expect(rest).toEqual({ usage_source: 'absent' });
   });
 });
 

@@ -32,6 +32,7 @@ describe('a response that an engine streams', () => {
       response_id: 'resp_a52bf61b06981d50',
       response_model: 'tiny',
       finish_reasons: ['max_output_tokens'],
+      usage_source: 'final',
     });
     expect(isDone).toBe(true);
   });
@@ -149,14 +150,14 @@ describe('an event of a response that means harm', () => {
 
   test('does not take text for usage', () => {
     const text = '"response":{"usage":{"input_tokens":7}}';
-    expect(readStream(PATH, [delta(text)]).record).toEqual({});
+    expect(readStream(PATH, [delta(text)]).record).toEqual({ usage_source: 'absent' });
   });
 
   test('is not recorded as an id if it could be text; the model is shown without control characters', () => {
     const { record } = readStream(PATH, [
       ended('response.created', { id: 'Once upon', model: 'a\u202eb\n' }),
     ]);
-    expect(record).toEqual({ response_model: 'ab' });
+    expect(record).toEqual({ response_model: 'ab', usage_source: 'absent' });
   });
 });
 

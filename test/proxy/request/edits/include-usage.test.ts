@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { endpointAt } from '#testkit/reading/response-reading.ts';
-import { isUsageToBeAsked, readUsageWish } from '../../../../src/proxy/request/edits/include-usage.ts';
+import { readUsageWish, usageOptionsToSet } from '../../../../src/proxy/request/edits/include-usage.ts';
 import { toUpstreamBody } from '../../../../src/proxy/request/edits/upstream-body.ts';
 import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
 
@@ -9,7 +9,7 @@ const CHAT = endpointAt('/v1/chat/completions');
 
 function splice(text: string): string {
   const body = Buffer.from(text);
-  return Buffer.concat(toUpstreamBody(body, readRequestFacts(body, CHAT), true)).toString();
+  return Buffer.concat(toUpstreamBody(body, readRequestFacts(body, CHAT), ['include_usage'])).toString();
 }
 
 /** What the client wrote, and what the replica must get for it. */
@@ -138,7 +138,7 @@ describe('the include_usage splice', () => {
 
   it('copies nothing of a large body', () => {
     const large = Buffer.from(`{"model":"m","messages":"${'x'.repeat(1 << 20)}"}`);
-    const pieces = toUpstreamBody(large, readRequestFacts(large, CHAT), true);
+    const pieces = toUpstreamBody(large, readRequestFacts(large, CHAT), ['include_usage']);
     expect(pieces[0]?.buffer).toBe(large.buffer);
     expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).toBe(
       large.length + ',"stream_options":{"include_usage":true}'.length,
@@ -252,7 +252,7 @@ describe('whether to ask for usage', () => {
   const isToBeAsked = (members: string, engine: Named, path = '/v1/chat/completions') => {
     const endpoint = endpointAt(path);
     const facts = readRequestFacts(Buffer.from(`{"model":"m"${members}}`), endpoint);
-    return isUsageToBeAsked(facts, endpoint, { engine, engineVersion: null });
+    return usageOptionsToSet(facts, endpoint, { engine, engineVersion: null }, false).length > 0;
   };
 
   it('is true for a stream of chat or completions whose client did not ask', () => {

@@ -158,11 +158,20 @@ const STREAMS: readonly (readonly [string, Of, string, string])[] = [
     (place) =>
       [
         `a finishing event with __verbose, and usage ${place} it`,
-        { cutUsage: 'placeholder', movedMember: 'timings' },
+        { usageChunk: 'withhold', cutUsage: 'placeholder', movedMember: 'timings', cutsTimings: false },
         `${COMMENT}${finishing(place === 'before' ? { usage: null, __verbose: 1 } : { __verbose: 1, usage: null })}${usageChunk({ timings: { predicted_n: 1 } })}`,
         `${COMMENT}${finishing({ timings: { predicted_n: 1 }, __verbose: 1 })}`,
       ] as const,
   ),
+  [
+    'events with running timings, and the finishing one whose timings the usage chunk has',
+    { usageChunk: 'withhold', cutUsage: 'never', movedMember: 'timings', cutsTimings: true },
+    delta('a', { timings: { predicted_n: 1 } }) +
+      finishing() +
+      usageChunk({ timings: { predicted_n: 1 } }) +
+      DONE,
+    delta('a') + finishing({ timings: { predicted_n: 1 } }) + DONE,
+  ],
   [
     'an event that nothing is cut from, in parts',
     'sglang',

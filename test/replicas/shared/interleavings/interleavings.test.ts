@@ -69,17 +69,19 @@ test('the parts of two leases are the GPU time of their replica, whichever worke
     // What a lease gets of the time from 0 on; the worker that died gives nothing back.
     if (killed !== null) gpuTimes.clearWorker(killed);
     const before = gpuTimes.timeOf(SLOT);
-    expect(before.busyMs).toBeGreaterThanOrEqual(0);
+    expect(before.ms.busy).toBeGreaterThanOrEqual(0);
+    expect(before.ms.busy + before.ms.idle).toBe(100);
+    expect(before.cost).toEqual({ ...before.ms, hourPrice: 3_600_000 });
     const later = stateIn(memory, 200).gpuTimes;
     const survivors = [0, 1].filter((worker) => worker !== killed);
     // Each began at some share; a lease that begins and ends now shares with those that are held.
-    const began = later.begin(0, SLOT, 1);
+    const began = later.begin(0, SLOT);
     const part = stateIn(memory, 300).gpuTimes.end(0, SLOT, {
-      gpuCount: 1,
-      beganAt: began,
+      began,
       isRecorded: true,
     });
-    expect(part).toBeCloseTo(100 / (survivors.length + 1), 6);
+    expect(part.ms).toBeCloseTo(100 / (survivors.length + 1), 6);
+    expect(part.cost).toBeCloseTo(part.ms, 6);
   };
   await checkInterleavings(PROGRAMS, GPU_LEASES, check, { preemptions: 1 });
   await checkInterleavings(PROGRAMS, GPU_LEASES, check, { kills: 0, preemptions: 0 });

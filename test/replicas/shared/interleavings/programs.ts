@@ -3,12 +3,14 @@ import { allocateSharedState, SharedState } from '../../../../src/replicas/share
 import {
   allocateStoredResponses,
   StoredResponses,
-} from '../../../../src/replicas/shared/stored-responses.ts';
+} from '../../../../src/replicas/stored-responses/response-table.ts';
 
 /** Two workers, one replica with one GPU. */
 const WORKERS = 2;
 const SLOT = 0;
 const GPUS = 1;
+/** A millisecond costs 1. */
+const HOUR_PRICE = 3_600_000;
 
 /** When each worker's lease begins, in milliseconds of the clock that they share. */
 export const BEGIN_MS = [10, 20] as const;
@@ -81,9 +83,13 @@ export const ONE_RETRY: Program = {
 export const GPU_LEASES: Program = {
   name: 'two leases of one replica',
   memoryBytes: stateBytes,
+  prepare(memory) {
+    new Int32Array(memory).fill(0);
+    stateIn(memory).gpuTimes.configure(SLOT, { gpuCount: GPUS, gpuHourPrice: HOUR_PRICE });
+  },
   threads: BEGIN_MS.map((nowMs, worker) => (memory) => {
     // Whole milliseconds: they fit a result.
-    return [stateIn(memory, nowMs).gpuTimes.begin(worker, SLOT, GPUS)];
+    return [stateIn(memory, nowMs).gpuTimes.begin(worker, SLOT).time];
   }),
 };
 

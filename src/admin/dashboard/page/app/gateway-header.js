@@ -8,12 +8,15 @@ const PRODUCT = 'Spangate';
 export class GatewayHeader {
   #name = byId('gateway-name', HTMLElement);
   #facts = byId('gateway-facts', HTMLElement);
+  #fleet = byId('fleet-note', HTMLElement);
 
   /**
    * @param {Overview} overview
    * @param {boolean} isWrong whether the tab shows that something is wrong
    */
-  show({ gateway, time }, isWrong) {
+  show({ gateway, time, other_gateways }, isWrong) {
+    this.#fleet.hidden = other_gateways === null;
+    setText(this.#fleet, other_gateways === null ? '' : toFleetNote(gateway.name, other_gateways));
     setText(this.#name, gateway.name);
     const facts = [
       // The name is the host's, unless it is configured.
@@ -44,6 +47,23 @@ export class GatewayHeader {
     setText(this.#facts, '');
     showTitle('', false);
   }
+}
+
+/** The note names no more. */
+const MAX_NAMES = 5;
+
+/**
+ * Says that the figures are those of one gateway of a fleet.
+ * @param {string} name
+ * @param {readonly string[]} others
+ */
+export function toFleetNote(name, others) {
+  const alone = `The figures, the requests and the history are those of ${name} alone`;
+  if (others.length === 0) return `${alone}. No other gateway of its fleet runs.`;
+  const more = others.length > MAX_NAMES ? ` and ${others.length - MAX_NAMES} more` : '';
+  const names = `${others.slice(0, MAX_NAMES).join(', ')}${more}`;
+  const have = others.length === 1 ? 'has its own' : 'have their own';
+  return `${alone}: ${names} of the same fleet ${have}. A drain is for all of them.`;
 }
 
 /**

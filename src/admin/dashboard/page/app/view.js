@@ -1,21 +1,29 @@
 /** @import { Filter, NameField, StatusGroup } from '../records/filters.js' */
+/** @import { RangeName } from '../history/range.js' */
 /** @import { ReplicaView, Sort } from '../replicas/order.js' */
+/** @import { UsageView } from '../usage/usage-query.js' */
+import { toRange } from '../history/range.js';
 import { NO_FILTER, STATUS_GROUPS } from '../records/filters.js';
 import { SORTABLE } from '../replicas/columns.js';
+import { DIMENSIONS, SPANS, START_USAGE, STEPS } from '../usage/usage-query.js';
 
 /** What the user has chosen to see, and its form in the URL. Pure. */
 
 /**
- * `list`: all requests or the failed ones. `record`: the request id of the record whose details are open.
- * @typedef {{ readonly replicas: ReplicaView, readonly list: 'latest' | 'failures', readonly filter: Filter, readonly record: string | null }} View
+ * `list`: all requests or the failed ones; `find`: those with this id instead. `record`: the request id of the record whose details are open.
+ * `usage`: who used how much; null: the page shows what is now.
+ * @typedef {{ readonly range: RangeName, readonly usage: UsageView | null, readonly replicas: ReplicaView, readonly list: 'latest' | 'failures', readonly filter: Filter, readonly record: string | null, readonly find: string | null }} View
  */
 
 /** @type {View} */
 export const START_VIEW = {
+  range: '5m',
+  usage: null,
   replicas: { search: '', sort: null, isFlat: false },
   list: 'latest',
   filter: NO_FILTER,
   record: null,
+  find: null,
 };
 
 /** Longer texts in a URL are not of this page: names in records have at most 256 characters. */
@@ -35,6 +43,8 @@ export function parseView(fragment) {
   const text = (name) => parameters.get(name)?.slice(0, MAX_CHARS) ?? null;
   const names = Object.fromEntries(NAME_FIELDS.map((field) => [field, text(field)]));
   return {
+    range: toRange(text('range')).name,
+    usage: parameters.get('view') === 'usage' ? toUsageView(text) : null,
     replicas: {
       search: text('search') ?? '',
       sort: toSort(text('sort') ?? ''),
@@ -43,6 +53,7 @@ export function parseView(fragment) {
     list: parameters.get('list') === 'failures' ? 'failures' : 'latest',
     filter: { ...NO_FILTER, ...names, status: toStatus(text('status') ?? '') },
     record: text('record') || null,
+    find: text('find') || null,
   };
 }
 
@@ -50,10 +61,16 @@ export function parseView(fragment) {
  * The fragment of a URL for a view, without `#`; empty for the view at the start.
  * @param {View} view
  */
-export function toFragment({ replicas, list, filter, record }) {
+export function toFragment({ range, usage, replicas, list, filter, record, find }) {
   const parameters = new URLSearchParams();
   /** @param {string} name @param {string | null} value */
   const add = (name, value) => value !== null && parameters.append(name, value);
+  add('range', range === START_VIEW.range ? null : range);
+  if (usage !== null) {
+    add('view', 'usage');
+    for (const [name, value] of Object.entries(usage))
+      add(name, value === START_USAGE[/** @type {keyof UsageView} */ (name)] ? null : value);
+  }
   add('search', replicas.search || null);
   add(
     'sort',
@@ -63,6 +80,7 @@ export function toFragment({ replicas, list, filter, record }) {
   add('list', list === 'failures' ? list : null);
   for (const field of NAME_FIELDS) add(field, filter[field]);
   add('status', filter.status || null);
+  add('find', find);
   add('record', record);
   return parameters.toString();
 }
@@ -82,4 +100,23 @@ function toSort(text) {
  */
 function toStatus(text) {
   return STATUS_GROUPS.find(([group]) => group === text)?.[0] ?? '';
+}
+
+/**
+ * @param {(name: string) => string | null} text
+ * @returns {UsageView}
+ */
+function toUsageView(text) {
+  /** @template Value @param {readonly (readonly [Value, string])[]} known @param {string} name */
+  const oneOf = (known, name) => known.find(([value]) => value === text(name))?.[0] ?? null;
+  return {
+    by: oneOf(DIMENSIONS, 'by') ?? START_USAGE.by,
+    and: oneOf(DIMENSIONS, 'and'),
+    span: oneOf(SPANS, 'span') ?? START_USAGE.span,
+    from: text('from') ?? '',
+    to: text('to') ?? '',
+    step: oneOf(STEPS, 'step') ?? START_USAGE.step,
+    of: oneOf(DIMENSIONS, 'of'),
+    named: text('named') ?? '',
+  };
 }

@@ -1,6 +1,6 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { View } from '../app/view.js' */
-import { counted, formatAgo, formatMoment } from '../elements/format.js';
+import { counted, formatAgo, formatMoment, toCapital } from '../elements/format.js';
 import { NO_FILTER } from '../records/filters.js';
 
 /** What the page says of a condition. It judges nothing: what is wrong is decided by the gateway. Pure. */
@@ -110,7 +110,7 @@ export function toPieces(markdown) {
     .filter(({ text }) => text !== '');
 }
 
-/** @type {Readonly<Record<Condition['place'], Target>>} */
+/** @type {Readonly<Record<Exclude<Condition['place'], 'none'>, Target>>} */
 const PLACES = {
   replicas: { label: 'Show the replicas', section: 'replicas-section', change: {} },
   reasons: { label: 'Show the failure reasons', section: 'reasons-section', change: {} },
@@ -131,14 +131,19 @@ const PLACES = {
  * @returns {readonly Target[]}
  */
 export function toTargets({ subject_kind, subject, place }) {
+  const section = place === 'none' ? [] : [PLACES[place]];
   const isNamed = subject !== '' && subject !== OTHER;
-  if (!isNamed) return [PLACES[place]];
+  const toReplica = { ...PLACES.replicas, label: 'Show the replica', replica: subject };
+  if (!isNamed) return section;
   switch (subject_kind) {
     case 'replica':
-      return [{ ...PLACES.replicas, label: 'Show the replica', replica: subject }];
+    // A drain that has not reached every gateway, and a rollout: what they are about is a replica.
+    case 'fleet':
+    case 'rollout':
+      return [toReplica];
     case 'model':
       // It stands for the models without a replica of their own: no request and no replica has this name.
-      if (subject === '*') return [PLACES[place]];
+      if (subject === '*') return section;
       return [
         { ...PLACES.replicas, label: 'Show its replicas', change: toSearch(subject) },
         toRequests({ model: subject }, place),
@@ -146,7 +151,7 @@ export function toTargets({ subject_kind, subject, place }) {
     case 'tenant':
       return [toRequests({ tenant: subject }, place)];
     default:
-      return [PLACES[place]];
+      return section;
   }
 }
 
@@ -169,9 +174,4 @@ function toRequests(filter, place) {
  */
 function toSearch(search) {
   return { replicas: { search, sort: null, isFlat: false } };
-}
-
-/** @param {string} text */
-function toCapital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

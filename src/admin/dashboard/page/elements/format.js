@@ -4,12 +4,16 @@
 export const UNKNOWN = '–';
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const cost = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const smallCost = new Intl.NumberFormat('en', { minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
 const clock = new Intl.DateTimeFormat('en', {
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',
   hourCycle: 'h23',
 });
+const minute = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const shortDay = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
 const day = new Intl.DateTimeFormat('en', { year: 'numeric', month: 'short', day: 'numeric' });
 
 /**
@@ -28,6 +32,14 @@ export function formatRate(perSecond) {
   if (perSecond === 0) return '0';
   if (perSecond < 0.05) return '<0.1';
   return perSecond < 99.95 ? tenths.format(perSecond) : whole.format(perSecond);
+}
+
+/**
+ * An amount of money without its currency, with as many decimals as it takes to tell small ones apart.
+ * @param {number} amount
+ */
+export function formatCost(amount) {
+  return (amount < 0.995 ? smallCost : cost).format(amount);
 }
 
 /**
@@ -70,8 +82,8 @@ export function formatBytes(bytes) {
 
 /**
  * A time of day in the reader's time zone; with the date if that is another day than `now`.
- * @param {string} time RFC 3339
- * @param {string} now RFC 3339
+ * @param {string | number} time RFC 3339, or milliseconds of the epoch
+ * @param {string | number} now in the same forms
  */
 export function formatMoment(time, now) {
   const isToday = day.format(new Date(time)) === day.format(new Date(now));
@@ -84,6 +96,22 @@ export function formatMoment(time, now) {
  */
 export function formatTime(time) {
   return clock.format(new Date(time));
+}
+
+/**
+ * A time of day in the reader's time zone, without seconds.
+ * @param {number} epochMs
+ */
+export function formatMinute(epochMs) {
+  return minute.format(new Date(epochMs));
+}
+
+/**
+ * A day in the reader's time zone, without its year.
+ * @param {number} epochMs
+ */
+export function formatDay(epochMs) {
+  return shortDay.format(new Date(epochMs));
 }
 
 /**
@@ -107,4 +135,12 @@ export function formatAgo(ms) {
  */
 export function counted(count, one, many = `${one}s`) {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/**
+ * A text with a capital letter at its beginning.
+ * @param {string} text
+ */
+export function toCapital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,6 +1,12 @@
 /** @import { ShownRecord } from './filters.js' */
+
+import { fetchUsage, findRecords } from '../app/api.js';
+import { session } from '../app/session.js';
 import { byId, create, setText } from '../elements/dom.js';
-import { formatCount, formatMs, formatRate, UNKNOWN } from '../elements/format.js';
+import { formatCost, formatCount, formatMs, formatRate, UNKNOWN } from '../elements/format.js';
+import { explain } from './explain.js';
+import { toLikeQuery, toUsual } from './like-requests.js';
+import { createPicture } from './picture.js';
 import { RECORD_FIELDS } from './record-fields.js';
 import { createTraceLink } from './trace-link.js';
 
@@ -11,6 +17,7 @@ const FORMATS = {
   duration: (value) => formatMs(Number(value)),
   seconds: (value) => formatMs(1000 * Number(value)),
   rate: (value) => formatRate(Number(value)),
+  cost: (value) => formatCost(Number(value)),
   yes_or_no: (value) => (value === true ? 'yes' : 'no'),
 };
 
@@ -21,13 +28,21 @@ const rankOf = (field) => (FIRST.includes(field) ? 0 : LAST.includes(field) ? 2 
 
 const FIELDS = RECORD_FIELDS.toSorted((a, b) => rankOf(a.field) - rankOf(b.field));
 
-/** The dialog with all known details of a request, and with its attempts that failed. */
+const GONE =
+  'The gateway does not keep this request any more. It keeps the last 500 requests, the last 200 errors and the last 200 client errors, because its history is off.';
+const TOO_FEW = 'Too few requests of this model and endpoint ended in its hour to compare it with.';
+
+/** @typedef {{ readonly traceUrlTemplate: string | null, readonly keepsHistory: boolean }} DetailsContext */
+
+/** The dialog with all known details of a request: a picture of its time, why it took so long, its attempts that failed. */
 export class DetailsDialog {
   #dialog = byId('details', HTMLDialogElement);
   #fields = byId('details-fields', HTMLElement);
   #attempts = byId('details-attempts', HTMLElement);
   #gone = byId('details-gone', HTMLElement);
   #trace = byId('details-trace', HTMLElement);
+  #why = byId('details-why', HTMLElement);
+  #picture = byId('details-picture', HTMLElement);
   /** @type {string | null} the request id of the shown record */
   #shown = null;
 
@@ -43,13 +58,47 @@ export class DetailsDialog {
   /**
    * Opens the dialog, unless it shows this record already.
    * @param {string} requestId
-   * @param {ShownRecord | undefined} record undefined if it is not kept any more
-   * @param {string | null} traceUrlTemplate
+   * @param {ShownRecord | undefined} record undefined if the page does not have it
+   * @param {DetailsContext} context
    */
-  open(requestId, record, traceUrlTemplate) {
+  open(requestId, record, context) {
     if (this.#shown === requestId) return;
     this.#shown = requestId;
-    this.#gone.hidden = record !== undefined;
+    this.#show(record, context);
+    if (record === undefined && context.keepsHistory) void this.#load(requestId, context);
+    else if (record === undefined) this.#showGone(GONE);
+    if (!this.#dialog.open) this.#dialog.showModal();
+  }
+
+  /**
+   * Shows what the history has of a request.
+   * @param {string} requestId
+   * @param {DetailsContext} context
+   */
+  async #load(requestId, context) {
+    this.#showGone('Looking in the history …');
+    const result = await findRecords(session.token ?? '', requestId);
+    if (this.#shown !== requestId) return;
+    const record =
+      result.kind === 'ok'
+        ? result.value.records.find(({ request_id }) => request_id === requestId)
+        : undefined;
+    if (record !== undefined) this.#show(record, context);
+    else this.#showGone(result.kind === 'failed' ? result.message : GONE);
+  }
+
+  /** @param {string} text */
+  #showGone(text) {
+    this.#gone.hidden = false;
+    setText(this.#gone, text);
+  }
+
+  /**
+   * @param {ShownRecord | undefined} record
+   * @param {DetailsContext} context
+   */
+  #show(record, { traceUrlTemplate, keepsHistory }) {
+    this.#gone.hidden = true;
     this.#fields.replaceChildren(...(record === undefined ? [] : toFields(record)));
     this.#attempts.replaceChildren(...(record === undefined ? [] : toAttempts(record)));
     this.#trace.replaceChildren(
@@ -59,7 +108,22 @@ export class DetailsDialog {
       byId('details-title', HTMLElement),
       record === undefined ? 'Request' : `Request ${record.status}`,
     );
-    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#picture.replaceChildren(...(record === undefined ? [] : createPicture(record, null)));
+    setText(this.#why, record === undefined || keepsHistory ? '' : explain(record, null));
+    if (record !== undefined && keepsHistory) void this.#compare(record);
+  }
+
+  /** Compares it with like requests of its hour. @param {ShownRecord} record */
+  async #compare(record) {
+    const result = await fetchUsage(session.token ?? '', toLikeQuery(record));
+    if (this.#shown !== record.request_id) return;
+    const usual = result.kind === 'ok' ? toUsual(result.value) : null;
+    setText(this.#why, explain(record, usual));
+    const note = result.kind === 'failed' ? result.message : usual === null ? TOO_FEW : '';
+    this.#picture.replaceChildren(
+      ...createPicture(record, usual),
+      ...(note === '' ? [] : [create('p', { class: 'usual usual-note' }, note)]),
+    );
   }
 
   /** Closes the dialog. It is not the user who does. */

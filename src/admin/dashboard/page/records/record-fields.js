@@ -3,7 +3,7 @@
 
 /**
  * The fields of a record that the dashboard's details show, with their titles and the format of their values.
- * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'seconds' | 'rate' | 'yes_or_no' }[]}
+ * @type {readonly { readonly field: keyof ShownRecord, readonly title: string, readonly format: 'plain' | 'count' | 'duration' | 'seconds' | 'rate' | 'cost' | 'yes_or_no' }[]}
  */
 export const RECORD_FIELDS = [
   { field: 'request_id', title: 'Request ID', format: 'plain' },
@@ -31,8 +31,13 @@ export const RECORD_FIELDS = [
   { field: 'prompt_audio_tokens', title: 'Audio in the prompt', format: 'count' },
   { field: 'prompt_image_tokens', title: 'Images in the prompt', format: 'count' },
   { field: 'completion_audio_tokens', title: 'Generated audio', format: 'count' },
+  { field: 'usage_source', title: 'Source of the tokens', format: 'plain' },
   { field: 'tokens_per_second', title: 'Tokens per second', format: 'rate' },
+  { field: 'silence_ms', title: 'Longest silence', format: 'duration' },
+  { field: 'silence_after_ms', title: 'Silence began after', format: 'duration' },
   { field: 'gpu_seconds', title: 'GPU time', format: 'seconds' },
+  { field: 'cost', title: 'Cost', format: 'cost' },
+  { field: 'currency', title: 'Currency', format: 'plain' },
   { field: 'background_ms', title: 'Time in the background', format: 'duration' },
   { field: 'background_end', title: 'End in the background', format: 'plain' },
   { field: 'cache_creation_tokens', title: 'Tokens written to cache', format: 'count' },
@@ -46,6 +51,10 @@ export const RECORD_FIELDS = [
   { field: 'reasoning_level', title: 'Reasoning level', format: 'plain' },
   { field: 'queue_ms', title: 'Waited for a replica', format: 'duration' },
   { field: 'attempts', title: 'Attempts', format: 'plain' },
+  { field: 'route_reason', title: 'Chosen by', format: 'plain' },
+  { field: 'route_candidates', title: 'Chosen from', format: 'count' },
+  { field: 'route_prefix_blocks', title: 'Prefix', format: 'count' },
+  { field: 'route_prefix_miss', title: 'Prefix not cached', format: 'plain' },
   { field: 'truncated', title: 'Truncated', format: 'yes_or_no' },
   { field: 'client_request_id', title: 'Client request ID', format: 'plain' },
   { field: 'client', title: 'Client', format: 'plain' },

@@ -67,6 +67,7 @@ function createStateCell() {
       setText(detail, state.detail);
       setAttribute(detail, 'title', state.detail === '' ? null : state.detail);
       setAttribute(detail, 'data-safe', replica.drained && replica.safe_to_stop === true ? 'true' : null);
+      setAttribute(detail, 'data-level', replica.silent_streams.count > 0 ? 'warn' : null);
       const isDraining = state.kind === 'draining';
       const left = replica.inflight + replica.background;
       most = isDraining ? Math.max(most, left) : 0;

@@ -64,7 +64,13 @@ export function toStateKind({ drained, removing, inflight, background, health, r
  */
 export function toState(replica, time) {
   const kind = toStateKind(replica);
-  const detail = joined([toDetail(replica, kind, time), toSilentStreams(replica)]);
+  const { count, running, oldest_ms } = replica.silent_streams;
+  // As short as the column.
+  const silent =
+    count === 0
+      ? []
+      : [`${formatCount(count)} of ${counted(running, 'stream')} silent`, formatAgo(oldest_ms ?? 0)];
+  const detail = joined([toDetail(replica, kind, time), ...silent]);
   return { kind, word: toWord(kind), detail };
 }
 

@@ -1,7 +1,7 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { ShowRecords } from '../records/filters.js' */
 import { create, setAttribute, setText } from '../elements/dom.js';
-import { formatMs, formatRate, formatShare, UNKNOWN } from '../elements/format.js';
+import { formatCost, formatMs, formatRate, formatShare, UNKNOWN } from '../elements/format.js';
 import { createLongTable } from '../elements/long-table.js';
 import { createName } from '../elements/name.js';
 import { NO_FILTER } from '../records/filters.js';
@@ -12,10 +12,13 @@ import { explainErrors, toClientErrorLevel, toErrorLevel } from './levels.js';
 /** All names beyond those that the gateway counts one by one. */
 const OTHERS = '_OTHER';
 
+/** GPU time from here on is shown in hours. */
+const LONG_SECONDS = 36_000;
+
 /** Requests may name no tenant. */
 const NO_PARTS = {
-  model: 'No requests in the last minute.',
-  tenant: 'No request named a tenant in the last minute.',
+  model: 'No requests in this time.',
+  tenant: 'No request named a tenant in this time.',
 };
 
 /**
@@ -23,15 +26,22 @@ const NO_PARTS = {
  * @param {HTMLTableElement} table
  * @param {'model' | 'tenant'} field
  * @param {ShowRecords} showRecords
- * @returns {(overview: Overview) => void}
+ * @returns {(parts: readonly Part[]) => void}
  */
 export function createBreakdown(table, field, showRecords) {
   const show = createLongTable(table, NO_PARTS[field], () => createPartRow(field, showRecords));
-  return (overview) => {
-    const parts = overview[`${field}s`];
+  const unit = table.querySelector('.cost small') ?? create('small', {});
+  const gpuUnit = table.querySelector('.gpu small') ?? create('small', {});
+  return (parts) => {
     const isKnown = parts.some(({ last_minute }) => last_minute.gpu_seconds !== null);
     setAttribute(table, 'data-gpu', isKnown ? 'known' : null);
-    show(parts);
+    const currency = parts.find(({ last_minute }) => last_minute.currency !== null)?.last_minute.currency;
+    setAttribute(table, 'data-cost', currency === undefined ? null : 'known');
+    setText(unit, currency ?? '');
+    const most = Math.max(0, ...parts.map(({ last_minute }) => last_minute.gpu_seconds ?? 0));
+    const isLong = most >= LONG_SECONDS;
+    setText(gpuUnit, isLong ? 'h' : 's');
+    show(parts.map((part) => ({ ...part, gpuDivisor: isLong ? 3_600 : 1 })));
   };
 }
 
@@ -49,6 +59,7 @@ function createPartRow(field, showRecords) {
   const number = (...children) => create('td', { class: 'number' }, ...children);
   const [requests, ttft, latency, tokens] = [number(), number(), number(), number()];
   const gpuTime = create('td', { class: 'number gpu' });
+  const cost = create('td', { class: 'number cost' });
   const errorCell = number(errors);
   const element = create(
     'tr',
@@ -61,6 +72,7 @@ function createPartRow(field, showRecords) {
     latency,
     tokens,
     gpuTime,
+    cost,
   );
   let shown = '';
   button.addEventListener('click', () =>
@@ -68,8 +80,8 @@ function createPartRow(field, showRecords) {
   );
   return {
     element,
-    /** @param {Part} part */
-    show({ name: text, last_minute }) {
+    /** @param {Part & { readonly gpuDivisor: number }} part */
+    show({ name: text, last_minute, gpuDivisor }) {
       shown = text;
       button.hidden = text === OTHERS;
       others.hidden = text !== OTHERS;
@@ -84,7 +96,9 @@ function createPartRow(field, showRecords) {
       setText(ttft, formatMs(last_minute.ttft_p95_ms));
       setText(latency, formatMs(last_minute.latency_p95_ms));
       setText(tokens, formatRate(last_minute.output_tokens_per_s));
-      setText(gpuTime, last_minute.gpu_seconds === null ? UNKNOWN : formatRate(last_minute.gpu_seconds));
+      const { gpu_seconds } = last_minute;
+      setText(gpuTime, gpu_seconds === null ? UNKNOWN : formatRate(gpu_seconds / gpuDivisor));
+      setText(cost, last_minute.cost === null ? UNKNOWN : formatCost(last_minute.cost));
     },
   };
 }

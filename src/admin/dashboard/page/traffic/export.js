@@ -2,7 +2,6 @@
 import { Chart } from '../elements/chart.js';
 import { create, setAttribute, setText } from '../elements/dom.js';
 import { counted, formatAgo, formatCount } from '../elements/format.js';
-import { toPoints } from './tiles.js';
 
 /** @type {readonly { title: string, field: keyof Overview['stats'], isRare?: boolean }[]} */
 const COUNTERS = [
@@ -64,7 +63,7 @@ export function createExport(parent) {
     meter.optimum = 0;
     meter.value = stats.queued;
     chart.show(
-      toPoints(history, (past) => past.queued),
+      { times: history.map(({ time }) => Date.parse(time)), values: history.map(({ queued }) => queued) },
       queue_size * LEAST_QUEUE_SHARE,
     );
     for (const [index, { field, isRare }] of COUNTERS.entries()) {

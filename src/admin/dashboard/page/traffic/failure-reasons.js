@@ -1,4 +1,4 @@
-/** @import { Overview } from '../../overview.ts' */
+/** @import { Reason } from '../history/figures.js' */
 /** @import { Filter, ShowRecords } from '../records/filters.js' */
 import { create, setAttribute, setText } from '../elements/dom.js';
 import { formatCount, UNKNOWN } from '../elements/format.js';
@@ -6,22 +6,17 @@ import { createLongTable } from '../elements/long-table.js';
 import { createName } from '../elements/name.js';
 import { NO_FILTER } from '../records/filters.js';
 
-/** @typedef {Overview['failure_reasons'][number]} Reason */
-
 /** Stands for all names and codes that the gateway does not count one by one. */
 const OTHERS = '_OTHER';
 
 /**
- * Creates the table of why requests failed in the last minute. A press on a reason shows its requests.
+ * Creates the table of why requests failed. A press on a reason shows its requests.
  * @param {HTMLTableElement} table
  * @param {ShowRecords} showRecords
- * @returns {(overview: Overview) => void}
+ * @returns {(reasons: readonly Reason[]) => void}
  */
 export function createFailureReasons(table, showRecords) {
-  const show = createLongTable(table, 'No request has failed in the last minute.', () =>
-    createReasonRow(showRecords),
-  );
-  return ({ failure_reasons }) => show(failure_reasons);
+  return createLongTable(table, 'No request has failed in this time.', () => createReasonRow(showRecords));
 }
 
 /** @param {ShowRecords} showRecords */
@@ -51,8 +46,10 @@ function createReasonRow(showRecords) {
       shown = reason;
       setText(count, formatCount(reason.count));
       setText(code, isWithoutCode(reason) ? 'answered by the replica' : reason.code);
-      setText(status, String(reason.status));
-      setAttribute(status, 'data-level', reason.status >= 500 || reason.status < 400 ? 'bad' : 'warn');
+      status.hidden = reason.status === null;
+      setText(status, String(reason.status ?? ''));
+      const isClientError = reason.status !== null && reason.status >= 400 && reason.status < 500;
+      setAttribute(status, 'data-level', isClientError ? 'warn' : 'bad');
       replica.show(reason.replica ?? UNKNOWN);
       model.show(reason.model ?? UNKNOWN);
     },

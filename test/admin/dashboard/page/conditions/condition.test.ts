@@ -68,12 +68,13 @@ test('a condition says since when it is on, and for how long', () => {
 });
 
 test('figures have names and units, and those without a value are left out', () => {
-  const figures = { limit: 'max_inflight', allowed: 8, used: 8, refused: 12, held: '' };
+  const figures = { limit: 'max_inflight', allowed: 8, used: 8, refused: 12, silent: 0, held: '' };
   expect(toFigures(toCondition({ id: 'tenant_limit_reached', subject: 'acme', figures }))).toEqual([
     ['Limit', 'max_inflight'],
     ['Allowed', '8'],
     ['Used', '8'],
     ['Refused', '12'],
+    ['Silent', '0'],
   ]);
   const held = ', held by 3 silent streams at a';
   const limit = toCondition({ id: 'tenant_limit_reached', subject: 'acme', figures: { ...figures, held } });
@@ -113,10 +114,16 @@ describe('a condition leads to', () => {
   });
 
   test('the refused requests of its tenant', () => {
-    const figures = { limit: 'max_inflight', allowed: 8, used: 8, refused: 12, held: '' };
+    const figures = { limit: 'max_inflight', allowed: 8, used: 8, refused: 12, silent: 0, held: '' };
     expect(targetsOf({ id: 'tenant_limit_reached', subject: 'acme', figures })).toMatchObject([
       { section: 'records-section', filter: { tenant: 'acme' }, list: 'failures' },
     ]);
+  });
+
+  test('the row of the replica whose drain is not spread, or at which a rollout stopped', () => {
+    const row = [{ section: 'replicas-section', replica: 'a' }];
+    expect(targetsOf({ id: 'drains_not_spread', subject: 'a', figures: { gateways: 'g2' } })).toEqual(row);
+    expect(targetsOf({ id: 'rollout_stopped', subject: 'a', figures: { reason: 'worse' } })).toEqual(row);
   });
 
   test('its part of the page, if it has no row', () => {
@@ -127,5 +134,13 @@ describe('a condition leads to', () => {
       { section: 'replicas-section' },
     ]);
     expect(targetsOf(unreachable('_OTHER'))).toEqual([{ section: 'replicas-section' }]);
+  });
+
+  test('nothing, if no part of the page says more', () => {
+    const figures = { ago: 60, ends: '2026-01-01T00:00:00Z' };
+    expect(targetsOf({ id: 'certificate_ended', subject: 'listen', figures })).toEqual([]);
+    expect(targetsOf({ id: 'clock_stepped', subject: '', figures: { direction: 'back', step: 5 } })).toEqual(
+      [],
+    );
   });
 });

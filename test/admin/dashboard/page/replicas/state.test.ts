@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { HEALTH_JUDGES, HEALTH_TEXTS, REACHABILITY_REASONS, REASON_TEXTS } from '#replicas/terms';
+import { HEALTH_JUDGES, HEALTH_TEXTS } from '#replicas/health-state';
+import { REACHABILITY_REASONS, REASON_TEXTS } from '#replicas/reachability';
 import { MADE_AT, makeReplica, type OverviewReplica, secondsAgo } from '#testkit/dashboard/made-overview.ts';
 import {
   toInflight,
@@ -37,12 +38,12 @@ describe('a replica', () => {
     [
       replica({ silent_streams: { count: 6, running: 20, oldest_ms: 12_400 } }),
       'Serving',
-      '6 of 20 streams silent, for up to 12 s',
+      '6 of 20 streams silent · 12 s',
     ],
     [
       { ...failing, silent_streams: { count: 1, running: 1, oldest_ms: 125_000 } },
       'Failing',
-      'probes fail, frozen · 3 min · 1 of 1 stream silent, for up to 2 min',
+      'probes fail, frozen · 3 min · 1 of 1 stream silent · 2 min',
     ],
     [drained, 'Drained', 'Safe to stop · 3 min'],
     [{ ...drained, reachability: 'unreachable' as const }, 'Drained', 'Safe to stop · 3 min'],

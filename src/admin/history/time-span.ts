@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import { parsePeriod } from '#config/values';
+
+/** A span that was asked for: epoch milliseconds, and the zone in which words and dates were read. */
+export interface AskedSpan {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly timeZone: string;
+}
+
+const TIME_FORM =
+  'a time such as 2026-01-31T12:00:00Z, a date, a duration such as 2h or 7d, today, or yesterday';
+
+const isZone = (zone: string): boolean => {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined;
+  } catch {
+    return false;
+  }
+};
+
+const time = (description: string) =>
+  z
+    .string()
+    .max(64, TIME_FORM)
+    .refine((text) => parseTime(text, 0, 'UTC') !== null, TIME_FORM)
+    .optional()
+    .describe(description);
+
+/** The query parameters of a span. */
+export const spanParams = {
+  since: time(
+    'From when on: RFC 3339, a date, so long ago (`2h`, `7d`), `today` or `yesterday`. Dates and words are midnight in `time_zone`.',
+  ),
+  until: time('Until just before this time, in the same forms. Default: now.'),
+  time_zone: z
+    .string()
+    .max(64)
+    .refine(isZone, 'a time zone such as Europe/Berlin')
+    .optional()
+    .describe('A name of the IANA database, such as `Europe/Berlin`. Default: that of the gateway.'),
+};
+
+/** What a span was read as, in an answer. */
+export const spanSchema = {
+  since: z.iso
+    .datetime()
+    .describe('The beginning of the span: what was asked for, rounded as the answer needs.'),
+  until: z.iso.datetime(),
+  time_zone: z.string().describe('The zone in which dates, `today` and `yesterday` were read.'),
+};
+
+interface SpanQuery {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly time_zone?: string | undefined;
+}
+
+/** Reads the parameters of a span; `defaultMs`: how long it is if they do not say. Null: it ends before it begins. */
+export function readSpan(
+  { since, until, time_zone }: SpanQuery,
+  { nowMs, defaultMs }: { readonly nowMs: number; readonly defaultMs: number },
+): AskedSpan | null {
+  const timeZone = time_zone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const untilMs = (until === undefined ? null : parseTime(until, nowMs, timeZone)) ?? nowMs;
+  const fromMs = (since === undefined ? null : parseTime(since, nowMs, timeZone)) ?? untilMs - defaultMs;
+  return fromMs <= untilMs ? { fromMs, untilMs, timeZone } : null;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Epoch milliseconds of a time in any of the forms; null if it is none. */
+function parseTime(text: string, nowMs: number, timeZone: string): number | null {
+  if (text === 'now') return nowMs;
+  if (text === 'today') return midnight(nowMs, timeZone);
+  // Half a day before midnight is yesterday, on the shortest of days, too.
+  if (text === 'yesterday') return midnight(midnight(nowMs, timeZone) - DAY_MS / 2, timeZone);
+  const agoMs = parsePeriod(text);
+  if (agoMs !== null) return nowMs - agoMs;
+  if (z.iso.date().safeParse(text).success) return midnight(Date.parse(text), timeZone, true);
+  return z.iso.datetime({ offset: true }).safeParse(text).success ? Date.parse(text) : null;
+}
+
+/** The midnight before a moment. `isWall`: the moment is the wall clock of the zone, read as UTC. */
+function midnight(ms: number, timeZone: string, isWall = false): number {
+  const wallMs = isWall ? ms : ms + offsetMs(ms, timeZone);
+  const wall = Math.floor(wallMs / DAY_MS) * DAY_MS;
+  // The offset may change between; a second look is exact but for zones that change it at midnight.
+  const guess = wall - offsetMs(wall, timeZone);
+  return wall - offsetMs(guess, timeZone);
+}
+
+/** How far the clocks of a zone are ahead of UTC. */
+function offsetMs(ms: number, timeZone: string): number {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
+    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
+  }).formatToParts(ms);
+  const of = (type: Intl.DateTimeFormatPartTypes) => Number(parts.find((part) => part.type === type)?.value);
+  const wall = Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'));
+  return wall - Math.floor(ms / 1_000) * 1_000;
+}

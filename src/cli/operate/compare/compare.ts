@@ -1,0 +1,119 @@
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StartError } from '#base';
+import { memberOf } from '#base/parsed';
+import { type AdminClient, callVerdict, openAdmin, RefusedError } from '#cli/admin-client';
+import { COMMANDS, parseArguments } from '#cli/arguments';
+import { type Invocation, UsageError } from '#cli/command';
+import { createPaint, toOneLine } from '#cli/terminal';
+import { parseDuration, printDuration } from '#config/values';
+import { printJson } from '../../print-json.ts';
+import { toHtmlReport } from './html-report.ts';
+import { toMarkdownReport } from './markdown-report.ts';
+import { type ComparedPairs, readPairs } from './read-pairs.ts';
+
+/** As those of `gateway verdict`. */
+const EXIT_CODES = { good: 0, bad: 3, undecided: 4 } as const;
+
+const LOOK_EVERY_MS = 1_000;
+/** The gateway ends what is not said again for so long, so that a command that is killed leaves no shadow behind. */
+const LEASE_MS = 60_000;
+const RENEW_EVERY_MS = 15_000;
+
+/**
+ * `gateway compare CANDIDATE [BASELINE]`: makes the candidate a shadow for a while, compares its answers with those that
+ * clients get, and writes a report. Whatever happens, the candidate is in the end what it was. Its exit codes are in
+ * `EXIT_CODES`. Throws a UsageError or what a call throws.
+ */
+export async function compare({ args, env, stdout, stderr, signals }: Invocation): Promise<number> {
+  const { values, positionals } = parseArguments(args, COMMANDS.compare.options);
+  const [candidate, baseline = null, surplus] = positionals;
+  if (candidate === undefined) throw new UsageError('CANDIDATE is missing');
+  if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
+  const { shadow: share = '10%', for: length = '30m', tolerance = '1%', report, json, ...trust } = values;
+  for (const [option, given] of Object.entries({ shadow: share, tolerance })) {
+    if (!/^\d{1,2}(?:\.\d{1,2})?%$|^100%$/.test(given))
+      throw new UsageError(`option '--${option}' needs per cent such as 10%`);
+  }
+  const forMs = parseDuration(length);
+  if (forMs === null) throw new UsageError("option '--for' needs a duration such as 10m");
+  if (report !== undefined && !/\.(?:md|html)$/.test(report))
+    throw new UsageError("option '--report' needs a file that ends with .md or .html");
+  const admin = await openAdmin(trust, env, 'operator');
+  const names = candidate.split(',');
+  const { shutdown } = signals;
+  const begin = async () => {
+    const answers: unknown[] = [];
+    for (const name of names) answers.push(await beginShadow(admin, name, share));
+    return answers;
+  };
+  const question = { candidate, baseline, since: null, tolerance };
+  const paint = createPaint(stdout, env);
+  let renewedMs = performance.now();
+  const endMs = renewedMs + forMs;
+  try {
+    for (const answer of await begin()) {
+      const warning = memberOf(answer, 'warning');
+      if (warning !== undefined) stderr.write(`${toOneLine(String(warning))}\n`);
+    }
+    let found = await callVerdict([admin], question);
+    let shown = '';
+    for (;;) {
+      const isOver = shutdown.aborted || performance.now() >= endMs;
+      // A verdict that is known does not end it: who asks for half an hour wants the figures of half an hour.
+      if (isOver) break;
+      await sleep(LOOK_EVERY_MS, undefined, { signal: shutdown }).catch(() => undefined);
+      if (performance.now() - renewedMs >= RENEW_EVERY_MS) {
+        await begin();
+        renewedMs = performance.now();
+      }
+      found = await callVerdict([admin], question);
+      const line = toOneLine(`${candidate} ${found.verdict}: ${found.summary}`);
+      if (json !== true && line !== shown && stderr.isTTY === true) stderr.write(`${line}\n`);
+      shown = line;
+    }
+    const compared = readPairs(found.answer, { candidate, share, for: printDuration(forMs) });
+    if (report !== undefined) await writeReport(report, compared);
+    if (json === true) printJson(stdout, found.answer);
+    else {
+      const style = { good: 'green', bad: 'red', undecided: 'yellow' } as const;
+      stdout.write(`${paint(toOneLine(`${candidate} ${found.sentence}`), style[found.verdict])}\n`);
+      stdout.write(toMarkdownReport(compared).split('\n').slice(4).join('\n'));
+      if (report !== undefined) stdout.write(`\nThe report is in ${report}\n`);
+    }
+    return EXIT_CODES[found.verdict];
+  } finally {
+    await endShadows(admin, names, (text) => stderr.write(text));
+  }
+}
+
+async function beginShadow(admin: AdminClient, name: string, share: string): Promise<unknown> {
+  const query = new URLSearchParams({ requests: share, for: printDuration(LEASE_MS) });
+  return await admin.call('POST', `/admin/replicas/${encodeURIComponent(name)}/shadow?${query}`);
+}
+
+/** Each is tried, whatever becomes of the others. */
+async function endShadows(
+  admin: AdminClient,
+  names: readonly string[],
+  warn: (text: string) => unknown,
+): Promise<void> {
+  for (const name of names) {
+    try {
+      await admin.call('POST', `/admin/replicas/${encodeURIComponent(name)}/unshadow`);
+    } catch (error) {
+      if (error instanceof RefusedError && error.code === 'replica_not_found') continue;
+      if (!(error instanceof StartError)) throw error;
+      warn(`${name} stays a shadow for ${printDuration(LEASE_MS)} more at most: ${error.message}\n`);
+    }
+  }
+}
+
+async function writeReport(path: string, compared: ComparedPairs): Promise<void> {
+  const text = path.endsWith('.html') ? toHtmlReport(compared) : toMarkdownReport(compared);
+  try {
+    await writeFile(path, text);
+  } catch (error) {
+    throw new StartError(`the report is not written to ${path}: ${String(memberOf(error, 'code'))}`, error);
+  }
+}

@@ -1,0 +1,178 @@
+import { type Cell, type Column, type Paint, toOneLine, toTable } from '#cli/terminal';
+import type { Statement, StatementReport } from '#statement';
+import type { LocalTime } from '../history/local-time.ts';
+import { toCostText } from './cost-text.ts';
+import { toCsv, toCsvName } from './csv.ts';
+
+type Sums = Statement['total'];
+type Lack = Statement['lacks'][number];
+
+/** Ranges of numbers beyond these are only counted. */
+const SHOWN_RANGES = 20;
+
+interface Figure extends Column {
+  readonly toText: (sums: Sums) => string;
+}
+
+const FIGURES: readonly Figure[] = [
+  { head: 'REQUESTS', isNumber: true, toText: ({ requests }) => String(requests) },
+  { head: 'IN', isNumber: true, toText: ({ prompt_tokens }) => String(prompt_tokens) },
+  { head: 'CACHED', isNumber: true, rank: 2, toText: ({ cached_tokens }) => String(cached_tokens) },
+  { head: 'OUT', isNumber: true, toText: ({ completion_tokens }) => String(completion_tokens) },
+  { head: 'REASONING', isNumber: true, rank: 3, toText: ({ reasoning_tokens }) => String(reasoning_tokens) },
+  {
+    head: 'GPU',
+    isNumber: true,
+    rank: 1,
+    toText: ({ gpu_seconds }) => `${Number(gpu_seconds).toFixed(1)} s`,
+  },
+  { head: 'COST', isNumber: true, toText: toCosts },
+];
+
+/** A statement for people: by day and model, with its span above and the total below. */
+export function toStatementTable(
+  { tenant, month, since, until, rows, total, time_zone }: Statement,
+  time: LocalTime,
+  look: { readonly paint: Paint; readonly width: number | null },
+): string {
+  const span = `${time.toRfc3339(since)} to ${time.toRfc3339(until)} (${time_zone})`;
+  const columns: Column[] = [{ head: 'DAY' }, { head: 'MODEL', least: 10 }, ...FIGURES];
+  const toCells = (sums: Sums, names: readonly string[]): Cell[] => [
+    ...names,
+    ...FIGURES.map(({ toText }) => toText(sums)),
+  ];
+  const body = [
+    ...rows.map((row) => toCells(row, [row.day, row.model ?? '-'])),
+    toCells(total, ['total', '']),
+  ];
+  return `${look.paint(`${toOneLine(tenant)}, ${month}: ${span}`, 'dim')}\n${toTable(columns, body, look)}`;
+}
+
+/** The rows of a statement as comma-separated values (RFC 4180), with a line of heads. A cost has a column for each currency. */
+export function toStatementCsv({ rows, total }: Statement): string {
+  const currencies = Object.keys(total.costs).sort();
+  const names = [
+    'requests',
+    'prompt_tokens',
+    'completion_tokens',
+    'cached_tokens',
+    'reasoning_tokens',
+  ] as const;
+  const heads = [
+    'day',
+    'model',
+    ...names,
+    'gpu_seconds',
+    ...currencies.map((currency) => `cost_${currency}`),
+  ];
+  const lines = rows.map((row) => [
+    ...[row.day, toCsvName(row.model ?? '')],
+    ...names.map((name) => String(row[name])),
+    ...[row.gpu_seconds, ...currencies.map((currency) => row.costs[currency] ?? '0')],
+  ]);
+  return toCsv([heads, ...lines]);
+}
+
+/** Says what is missing in a statement, and what of it was not exported. */
+export function toLackTexts({ lacks, not_exported }: Statement, time: LocalTime): readonly string[] {
+  const { requests } = not_exported.total;
+  const others = not_exported.records.map(
+    ({ why, instance, numbers }) => `${why}: ${instance} ${toList(numbers)}`,
+  );
+  return [
+    ...lacks.map((lack) => toLackText(lack, time)),
+    ...(requests === 0
+      ? []
+      : [
+          `${requests} requests are in no sum, because their records were not exported (${others.join('; ')})`,
+        ]),
+  ];
+}
+
+function toLackText(lack: Lack, time: Pick<LocalTime, 'toRfc3339'>): string {
+  switch (lack.what) {
+    case 'month_not_over':
+      return 'the month is not over: requests that come, or end, later are missing';
+    case 'records_not_kept':
+      return `${lack.gateway}: records before ${time.toRfc3339(lack.before)} are not kept`;
+    case 'losses_not_kept':
+      return `${lack.gateway}: which records before ${time.toRfc3339(lack.before)} were not exported is not known`;
+    case 'gap': {
+      const span = `between ${time.toRfc3339(lack.since)} and ${time.toRfc3339(lack.until)}`;
+      const count = lack.records === null ? 'some' : String(lack.records);
+      return `${lack.gateway}: ${count} records of all tenants ${span} may be missing (${lack.reason})`;
+    }
+    case 'damaged_blocks':
+      return `${lack.gateway}: ${lack.blocks} blocks of records are damaged: theirs are missing`;
+    case 'unnumbered':
+      return `${lack.gateway}: ${lack.records} records without a number are in no sum`;
+    case 'whose_unknown':
+      return `${lack.gateway}: records of whom nobody knows were ${lack.why}: ${lack.instance} ${toList(lack.numbers)}`;
+  }
+}
+
+/** What `gateway verify --statement` has found, for people. */
+export function toStatementReportText(report: StatementReport): string {
+  const { tenant, month, time_zone, requests, costs, proven_records, instances, sums_differ } = report;
+  const cost = toCosts({ costs });
+  const lines = [
+    `${toOneLine(tenant)}, ${month} (${toOneLine(time_zone)}): ${requests} requests${cost === '-' ? '' : `, ${cost}`}`,
+    `  ${SIGNATURES[report.signature]}${toKeyText(report)}`,
+    `  records proven ${proven_records} of ${requests}`,
+  ];
+  for (const finding of instances) {
+    for (const [name, title] of FINDINGS) {
+      const found = finding[name];
+      if (found === undefined) continue;
+      lines.push(`  ${title}: ${toOneLine(finding.instance)} ${toList(found.numbers)} (${found.count})`);
+    }
+  }
+  for (const { day, model, what, stated, found } of sums_differ) {
+    const place = day === null ? 'total' : `${day} ${toOneLine(model ?? '-')}`;
+    lines.push(`  sums differ: ${place}: ${what} ${stated ?? 'none'}, the records give ${found ?? 'none'}`);
+  }
+  if (report.broken_lines > 0) lines.push(`  lines that cannot be read: ${report.broken_lines}`);
+  if (report.unidentified > 0)
+    lines.push(`  records without an instance or a number: ${report.unidentified}`);
+  lines.push(
+    ...report.lacks.map((lack) => `  the statement itself says: ${toOneLine(toLackText(lack, AS_STATED))}`),
+  );
+  lines.push(report.proven ? 'Proven.' : 'Not proven.');
+  return `${lines.join('\n')}\n`;
+}
+
+/** Times as the statement has them. */
+const AS_STATED: Pick<LocalTime, 'toRfc3339'> = { toRfc3339: String };
+
+const SIGNATURES: Readonly<Record<StatementReport['signature'], string>> = {
+  valid: 'signed',
+  wrong: 'THE SIGNATURE IS WRONG: the statement was changed after it was signed',
+  absent: 'NOT SIGNED',
+};
+
+function toKeyText({ public_key, key }: StatementReport): string {
+  if (public_key === null) return '';
+  const name = ` with the key ${toOneLine(public_key)}`;
+  if (key === 'as_given') return name;
+  return `${name}${key === 'another' ? ', WHICH IS NOT THE GIVEN ONE' : ': compare it with the one that the seller has published'}`;
+}
+
+const FINDINGS = [
+  ['missing', 'missing'],
+  ['doubled', 'doubled'],
+  ['changed', 'changed'],
+  ['of_another_tenant', 'of somebody else'],
+  ['outside_month', 'not of this month'],
+  ['unlisted', 'of this tenant and month, but not in the statement'],
+  ['unexpected', 'there, but the statement says that they were not exported'],
+] as const;
+
+function toList(numbers: readonly string[]): string {
+  const rest = numbers.length > SHOWN_RANGES ? ', …' : '';
+  return `${numbers.slice(0, SHOWN_RANGES).join(', ')}${rest}`;
+}
+
+function toCosts({ costs }: Pick<Sums, 'costs'>): string {
+  const texts = Object.entries(costs).map(([currency, amount]) => toCostText(Number(amount), currency));
+  return texts.length === 0 ? '-' : texts.join(' + ');
+}

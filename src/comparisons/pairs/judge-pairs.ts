@@ -1,0 +1,142 @@
+import type { RegisteredReplica } from '#replicas/registry';
+import { type PairFigures, ratioAt, type SideTally, toRatioList } from '#verdict/pairs';
+import { findWrongByItself, type JudgeSurroundings, type Verdict } from '../judge/judge-groups.ts';
+import type { RunningPairs } from './running-pairs.ts';
+
+/** What pairs show, for a report. Null where nothing is known. */
+export interface PairsReport {
+  readonly ratios: Readonly<Record<string, RatioReport>>;
+  readonly outputs: {
+    readonly compared: number;
+    readonly equal: number;
+    /** How often they part after 0, 1, 2 to 3, 4 to 7, … tokens. */
+    readonly parts_after: readonly number[];
+    readonly again: PairFigures['outputs']['again'];
+  };
+  readonly tool_calls: PairFigures['tools'];
+  /** Requests that were not copied since the candidate is a shadow, by reason. */
+  readonly skipped: Readonly<Record<string, number>>;
+  readonly candidate: SideReport;
+  readonly baseline: SideReport;
+}
+
+/** The ratios of one measure: of the shadow's value to that of its primary, in the same request. */
+export interface RatioReport {
+  readonly p10: number;
+  readonly median: number;
+  readonly p90: number;
+  /** How often each ratio came, in steps of 1 %. */
+  readonly counts: readonly (readonly [ratio: number, count: number])[];
+}
+
+/** The answers of one side. */
+export interface SideReport {
+  readonly errors: number;
+  readonly finishes: Readonly<Record<string, number>>;
+  readonly completion_tokens: number;
+  /** Requests in flight at its replicas when a pair began, on average. */
+  readonly mean_inflight: number;
+  /** What a million tokens of completions cost, by the prices and the time that they took; null without prices. */
+  readonly cost_per_million: number | null;
+}
+
+/** Judges shadows by their pairs. */
+export function judgePairs(
+  { comparison, silentOnes }: RunningPairs,
+  surroundings: JudgeSurroundings,
+  settings: { readonly falseAlarm: number; readonly missed: number },
+): Verdict {
+  const { kind, wrong } = comparison.judge(settings);
+  const known = {
+    summary: comparison.toText(),
+    requests: comparison.pairs,
+    baselineRequests: comparison.pairs,
+    figures: toFigures(comparison.figures),
+  };
+  const itself = findWrongByItself(() => silentOnes(surroundings.moment.groups), surroundings);
+  if (itself !== null) return { ...known, ...itself, verdict: 'bad', requestsNeeded: null };
+  if (kind === 'bad') {
+    const sentence = `is worse than what clients get: ${comparison.explain(wrong)} (${known.requests} pairs)`;
+    return { ...known, verdict: 'bad', sentence, reasons: wrong, requestsNeeded: null };
+  }
+  if (kind === 'good') {
+    const sentence = `is as good as what clients get: ${known.summary}`;
+    return { ...known, verdict: 'good', sentence, reasons: [], requestsNeeded: null };
+  }
+  const requestsNeeded = comparison.pairsNeeded(settings);
+  const outlook =
+    requestsNeeded === null
+      ? 'it is somewhat slower, so that more pairs may not tell'
+      : `about ${requestsNeeded} more pairs are needed`;
+  const sentence = `cannot be judged yet: ${known.summary}; ${outlook}`;
+  return { ...known, verdict: 'undecided', sentence, reasons: [], requestsNeeded };
+}
+
+function toFigures({ ratios, own, peer }: PairFigures): Verdict['figures'] {
+  const known = {
+    first_token_ratio: ratioAt(ratios.first_token, 0.5),
+    gaps_ratio: ratioAt(ratios.gaps, 0.5),
+    duration_ratio: ratioAt(ratios.duration, 0.5),
+    lengths_ratio: ratioAt(ratios.lengths, 0.5),
+    error_share: own.answers === 0 ? null : own.errors / own.answers,
+    peer_error_share: peer.answers === 0 ? null : peer.errors / peer.answers,
+  };
+  const entries = Object.entries(known).filter((entry): entry is [string, number] => entry[1] !== null);
+  return Object.fromEntries(entries.map(([name, value]) => [name, round(value)]));
+}
+
+/** What the pairs show, for a report. The replicas: those of each side, for their prices. */
+export function toPairsReport(
+  { comparison: { figures }, skipsOf }: RunningPairs,
+  replicas: {
+    readonly candidate: readonly RegisteredReplica[];
+    readonly baseline: readonly RegisteredReplica[];
+  },
+): PairsReport {
+  const { compared, equal, partsAfter, again } = figures.outputs;
+  const ratios = Object.entries(figures.ratios).flatMap(([measure, counts]) => {
+    const [p10, median, p90] = [0.1, 0.5, 0.9].map((share) => ratioAt(counts, share));
+    return p10 == null || median == null || p90 == null
+      ? []
+      : [
+          [
+            measure,
+            { p10: round(p10), median: round(median), p90: round(p90), counts: toRatioList(counts) },
+          ] as const,
+        ];
+  });
+  return {
+    ratios: Object.fromEntries(ratios),
+    outputs: { compared, equal, parts_after: partsAfter, again },
+    tool_calls: figures.tools,
+    skipped: skipsOf(replicas.candidate.map(({ name }) => name)),
+    candidate: toSide(figures.own, replicas.candidate),
+    baseline: toSide(figures.peer, replicas.baseline),
+  };
+}
+
+function toSide(side: SideTally, replicas: readonly RegisteredReplica[]): SideReport {
+  const { answers, errors, finishes, completionTokens, busySeconds, inflight } = side;
+  const prices = replicas.map(({ config: { gpuCount, gpuHourPrice } }) =>
+    gpuCount === null || gpuHourPrice === null ? null : gpuCount * gpuHourPrice,
+  );
+  const known = prices.filter((price) => price !== null);
+  const pricePerHour =
+    known.length < prices.length || known.length === 0
+      ? null
+      : known.reduce((sum, price) => sum + price, 0) / known.length;
+  return {
+    errors,
+    finishes,
+    completion_tokens: completionTokens,
+    mean_inflight: answers === 0 ? 0 : round(inflight / answers),
+    cost_per_million:
+      pricePerHour === null || completionTokens === 0
+        ? null
+        : round(((pricePerHour * busySeconds) / 3600 / completionTokens) * 1e6),
+  };
+}
+
+function round(value: number): number {
+  return Math.round(value * 1e4) / 1e4;
+}

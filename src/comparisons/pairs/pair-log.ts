@@ -1,0 +1,149 @@
+import type { PairObservation } from '#verdict/pairs';
+
+/** Pairs that are kept at least: at 20 per second those of half an hour. They take 16 MB. */
+const CAPACITY = 32_768;
+const CHUNK_SIZE = 4_096;
+
+interface KeptPair {
+  readonly pair: PairObservation;
+  readonly endedMs: number;
+}
+
+/** What became of the requests that could have been copied to one shadow, since it is one. */
+export interface ShadowCounts {
+  /** Pairs of answers that were compared. */
+  readonly pairs: number;
+  /** Requests that were not copied, by reason. */
+  readonly skipped: ReadonlyMap<string, number>;
+}
+
+interface Counts {
+  pairs: number;
+  readonly skipped: Map<string, number>;
+  /** When a copy last ended, or the first was counted: monotonic. */
+  endedMs: number;
+  /** How many found no room since. */
+  fullSince: number;
+}
+
+/** A shadow is silent when no copy has ended for so long, and so many have found no room meanwhile. */
+const SILENT_MS = 10_000;
+const SILENT_FULL = 20;
+
+/** The latest pairs of answers, numbered from 0 in the order in which they ended. Times are monotonic. */
+export class PairLog {
+  readonly #nowMs: () => number;
+  readonly #chunks: KeptPair[][] = [];
+  readonly #counts = new Map<string, Counts>();
+  #first = 0;
+  #end = 0;
+  #completeFromMs: number;
+
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs;
+    this.#completeFromMs = nowMs();
+  }
+
+  /** The number of the oldest that is kept. */
+  get first(): number {
+    return this.#first;
+  }
+
+  /** The number that the next one gets. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** All pairs that have ended since then are kept. */
+  get completeFromMs(): number {
+    return this.#completeFromMs;
+  }
+
+  /** Takes a pair that has ended. */
+  add(pair: PairObservation): void {
+    const open = this.#openChunk();
+    open.push({ pair, endedMs: this.#nowMs() });
+    this.#end++;
+    this.#countsOf(pair.shadow).pairs++;
+  }
+
+  /** A copy has ended, whether it makes a pair or not. */
+  noteEnded(shadow: string): void {
+    const counts = this.#countsOf(shadow);
+    counts.endedMs = this.#nowMs();
+    counts.fullSince = 0;
+  }
+
+  /** Whether a shadow has had all the copies that it may have for a while, and has ended none. */
+  isSilent(shadow: string): boolean {
+    const counts = this.#counts.get(shadow);
+    if (counts === undefined) return false;
+    return counts.fullSince >= SILENT_FULL && this.#nowMs() - counts.endedMs >= SILENT_MS;
+  }
+
+  /** Requests were not copied. */
+  noteSkipped(shadow: string, why: string, count: number): void {
+    const counts = this.#countsOf(shadow);
+    counts.skipped.set(why, (counts.skipped.get(why) ?? 0) + count);
+    if (why === 'shadow_full') counts.fullSince += count;
+  }
+
+  /** What became of the requests of a shadow. */
+  countsOf(shadow: string): ShadowCounts {
+    return this.#countsOf(shadow);
+  }
+
+  /** Forgets the counts of a replica: it becomes a shadow, or another. */
+  resetCounts(shadow: string): void {
+    this.#counts.delete(shadow);
+  }
+
+  pairOf(number: number): PairObservation {
+    return this.#keptOf(number).pair;
+  }
+
+  endedMsOf(number: number): number {
+    return this.#keptOf(number).endedMs;
+  }
+
+  /** The number of the first that ended at this time or later; the next number if none did. */
+  numberSince(ms: number): number {
+    let [low, high] = [this.#first, this.#end];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.endedMsOf(middle) < ms) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #keptOf(number: number): KeptPair {
+    const place = number - this.#first;
+    const kept = this.#chunks[Math.floor(place / CHUNK_SIZE)]?.[place % CHUNK_SIZE];
+    if (kept === undefined) throw new RangeError('not kept');
+    return kept;
+  }
+
+  #openChunk(): KeptPair[] {
+    const open = this.#chunks.at(-1);
+    if (open !== undefined && open.length < CHUNK_SIZE) return open;
+    if (this.#chunks.length > CAPACITY / CHUNK_SIZE) {
+      this.#chunks.shift();
+      this.#first += CHUNK_SIZE;
+      this.#completeFromMs = this.endedMsOf(this.#first);
+    }
+    const chunk: KeptPair[] = [];
+    this.#chunks.push(chunk);
+    return chunk;
+  }
+
+  #countsOf(shadow: string): Counts {
+    const known = this.#counts.get(shadow) ?? {
+      ...{ pairs: 0, fullSince: 0 },
+      skipped: new Map<string, number>(),
+      endedMs: this.#nowMs(),
+    };
+    this.#counts.set(shadow, known);
+    return known;
+  }
+}

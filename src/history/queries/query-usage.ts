@@ -1,0 +1,225 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { Histogram } from '../histogram.ts';
+import type { Gap, Kept, Span, UsageAnswer, UsageQuery, UsageRow } from '../query.ts';
+import { USAGE_TABLES, type UsageTable } from '../store/schema.ts';
+import { isIntact } from '../store/usage-row.ts';
+import { addTo, DIMENSIONS, SUMS, type SumName } from '../usage-sums.ts';
+import type { Pace } from './pace.ts';
+
+const MINUTE_MS = USAGE_TABLES.usage_minutes.stepMs;
+const HOUR_MS = USAGE_TABLES.usage_hours.stepMs;
+
+/** Rows of one table, in a span of whole steps of it. */
+interface Segment extends Span {
+  readonly table: UsageTable;
+}
+
+/** What is summed, and from which tables. */
+interface Plan extends Span {
+  readonly resolution: 'minute' | 'hour';
+  readonly segments: readonly Segment[];
+}
+
+/** The sums of one group. */
+class Group {
+  readonly startMs: number;
+  readonly names: readonly string[];
+  readonly isOther: boolean;
+  readonly sums = Object.fromEntries(SUMS.map((name) => [name, 0])) as Record<SumName, number>;
+  readonly failures = new Map<string, number>();
+  readonly costs = new Map<string, number>();
+  readonly #durations = new Histogram();
+  readonly #firstTokens = new Histogram();
+
+  constructor(startMs: number, names: readonly string[], isOther: boolean) {
+    this.startMs = startMs;
+    this.names = names;
+    this.isOther = isOther;
+  }
+
+  add(row: Readonly<Record<string, unknown>>): void {
+    for (const name of SUMS) this.sums[name] += Number(row[name]);
+    addNamed(this.failures, row.failures);
+    addNamed(this.costs, row.costs);
+    this.#durations.addEncoded(row.durations as Uint8Array);
+    this.#firstTokens.addEncoded(row.first_tokens as Uint8Array);
+  }
+
+  addGroup(group: Group): void {
+    for (const name of SUMS) this.sums[name] += group.sums[name];
+    for (const [why, count] of group.failures) addTo(this.failures, why, count);
+    for (const [currency, cost] of group.costs) addTo(this.costs, currency, cost);
+    this.#durations.addEncoded(group.#durations.encode());
+    this.#firstTokens.addEncoded(group.#firstTokens.encode());
+  }
+
+  toRow(): UsageRow {
+    return {
+      startMs: this.startMs,
+      group: this.names.map((name) => (name === '' ? null : name)),
+      isOther: this.isOther,
+      sums: this.sums,
+      failures: Object.fromEntries(this.failures),
+      costs: Object.fromEntries(this.costs),
+      duration: { p50: this.#durations.quantile(0.5), p95: this.#durations.quantile(0.95) },
+      firstToken: {
+        count: this.#firstTokens.total,
+        p50: this.#firstTokens.quantile(0.5),
+        p95: this.#firstTokens.quantile(0.95),
+      },
+    };
+  }
+}
+
+function addNamed(sums: Map<string, number>, text: unknown): void {
+  if (text === '{}') return;
+  for (const [name, value] of Object.entries<number>(JSON.parse(String(text)))) addTo(sums, name, value);
+}
+
+/** Rows of the database are read in pieces of this many of their steps. */
+const STEPS_PER_PIECE = 10;
+
+/** Sums the usage of a span. Null: it takes too long. */
+export async function queryUsage(
+  db: DatabaseSync,
+  query: UsageQuery,
+  { kept, pace }: { readonly kept: Kept; readonly pace: Pace },
+): Promise<Omit<UsageAnswer, 'kept' | 'unknown'> | null> {
+  const plan = toPlan(query, kept);
+  const groups = new Map<string, Group>();
+  const damaged = new Map<string, Gap>();
+  const isFiltered = Object.keys(toFilters(query)).length > 0;
+  let unnamed = 0;
+  for (const segment of plan.segments) {
+    const { stepMs } = USAGE_TABLES[segment.table];
+    const pieceMs = STEPS_PER_PIECE * stepMs;
+    const select = db.prepare(toSelect(segment.table, query));
+    for (let at = segment.fromMs; at < segment.untilMs; at += pieceMs) {
+      const values = Object.values(toFilters(query));
+      const rows = select.iterate(at, Math.min(at + pieceMs, segment.untilMs), ...values);
+      for (const row of rows) {
+        if (isIntact(row)) {
+          if (isFiltered && row.is_other === 1) unnamed += Number(row.requests);
+          else addRow(groups, row, query, plan);
+        } else {
+          const fromMs = Number(row.at);
+          damaged.set(`${fromMs} ${stepMs}`, {
+            fromMs,
+            toMs: fromMs + stepMs - 1,
+            records: null,
+            reason: 'damaged',
+          });
+        }
+      }
+      if (!pace.isDue) continue;
+      await pace.pause();
+      if (pace.isOver) return null;
+    }
+  }
+  const nameless = query.by.map(() => '');
+  const total = new Group(plan.fromMs, nameless, false);
+  for (const group of groups.values()) total.addGroup(group);
+  return {
+    kind: 'usage',
+    ...{ fromMs: plan.fromMs, untilMs: plan.untilMs, resolution: plan.resolution },
+    rows: toRows([...groups.values()], query),
+    total: total.toRow(),
+    unnamed,
+    gaps: [...damaged.values()],
+    isComplete: plan.fromMs >= (plan.resolution === 'minute' ? kept.minutesMs : kept.hoursMs) - HOUR_MS,
+  };
+}
+
+/**
+ * Which rows sum a span: those of its whole hours, and of minutes at its ends. Where minutes are not kept any more, the span
+ * is rounded to hours. With steps of minutes, minutes alone are read.
+ */
+function toPlan({ fromMs, untilMs, stepMs }: UsageQuery, { minutesMs, hoursMs }: Kept): Plan {
+  const unitMs = stepMs === null ? MINUTE_MS : Math.min(stepMs, HOUR_MS);
+  const from = floor(Math.max(fromMs, floor(hoursMs, HOUR_MS)), unitMs);
+  const until = Math.max(ceil(untilMs, MINUTE_MS), from);
+  const minutesOnly = stepMs !== null && stepMs % HOUR_MS !== 0;
+  if (minutesOnly) {
+    const kept = Math.min(Math.max(from, floor(minutesMs, unitMs)), until);
+    return toMinutes({ fromMs: kept, untilMs: until });
+  }
+  // Minutes before this time were removed: at an end of the span that needs them, it is rounded to an hour.
+  const goneMs = minutesMs > hoursMs ? floor(minutesMs, MINUTE_MS) : 0;
+  const start = from < goneMs ? floor(from, HOUR_MS) : from;
+  const end = floor(until, HOUR_MS) < goneMs ? ceil(until, HOUR_MS) : until;
+  const firstHour = Math.min(ceil(start, HOUR_MS), end);
+  const lastHour = Math.max(floor(end, HOUR_MS), firstHour);
+  const segments: readonly Segment[] = [
+    { table: 'usage_minutes', fromMs: start, untilMs: firstHour },
+    { table: 'usage_hours', fromMs: firstHour, untilMs: lastHour },
+    { table: 'usage_minutes', fromMs: lastHour, untilMs: end },
+  ];
+  const used = segments.filter((segment) => segment.fromMs < segment.untilMs);
+  return {
+    ...{ fromMs: start, untilMs: end, segments: used },
+    resolution:
+      start % HOUR_MS === 0 && used.every(({ table }) => table === 'usage_hours') ? 'hour' : 'minute',
+  };
+}
+
+function toMinutes(span: Span): Plan {
+  return { ...span, resolution: 'minute', segments: [{ ...span, table: 'usage_minutes' }] };
+}
+
+function floor(ms: number, unitMs: number): number {
+  return ms - (ms % unitMs);
+}
+
+function ceil(ms: number, unitMs: number): number {
+  return floor(ms + unitMs - 1, unitMs);
+}
+
+function toFilters({ filters }: UsageQuery): Readonly<Record<string, string>> {
+  const known = DIMENSIONS.flatMap((name) => {
+    const value = filters[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(known);
+}
+
+function toSelect(table: UsageTable, query: UsageQuery): string {
+  const filters = Object.keys(toFilters(query)).map((name) => `AND (${name} = ? OR is_other = 1)`);
+  return `SELECT * FROM ${table} WHERE at >= ? AND at < ? ${filters.join(' ')}`;
+}
+
+function addRow(
+  groups: Map<string, Group>,
+  row: Readonly<Record<string, unknown>>,
+  { by, stepMs }: UsageQuery,
+  { fromMs }: Plan,
+): void {
+  const at = Number(row.at);
+  const startMs = stepMs === null ? fromMs : fromMs + Math.floor((at - fromMs) / stepMs) * stepMs;
+  const isOther = row.is_other === 1 && by.length > 0;
+  const names = by.map((name) => String(row[name]));
+  const key = `${startMs}\n${isOther}\n${names.join('\n')}`;
+  let group = groups.get(key);
+  if (group === undefined) {
+    group = new Group(startMs, names, isOther);
+    groups.set(key, group);
+  }
+  group.add(row);
+}
+
+/** The rows by time, then the largest first. What is beyond the limit is summed in one row of its step. */
+function toRows(groups: readonly Group[], { limit, by }: UsageQuery): readonly UsageRow[] {
+  const steps = Map.groupBy(groups, ({ startMs }) => startMs);
+  const perStep = Math.max(1, Math.floor(limit / Math.max(1, steps.size)));
+  const nameless = by.map(() => '');
+  return [...steps.entries()]
+    .sort(([a], [b]) => a - b)
+    .flatMap(([startMs, inStep]) => {
+      const sorted = inStep.toSorted((a, b) => b.sums.requests - a.sums.requests);
+      const own = sorted.filter(({ isOther }) => !isOther).slice(0, perStep);
+      const rest = sorted.filter((group) => !own.includes(group));
+      if (rest.length === 0) return own.map((group) => group.toRow());
+      const other = new Group(startMs, nameless, true);
+      for (const group of rest) other.addGroup(group);
+      return [...own, other].map((group) => group.toRow());
+    });
+}

@@ -1,0 +1,87 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { QueryRefusal } from '../messages.ts';
+import type { Answer, Filters, Gap, GapReason, Kept, Query, Span, TimelineQuery } from '../query.ts';
+import { toEvent } from '../store/timeline-store.ts';
+import { Pace } from './pace.ts';
+import { findRecords, listRecords } from './query-records.ts';
+import { queryStatement } from './query-statement.ts';
+import { queryUsage } from './query-usage.ts';
+
+/** An answer names so many gaps at most. */
+const MAX_GAPS = 100;
+/** Gaps by when records ended may lack some of a span that ended before: few requests take longer. */
+const LONG_MS = 3_600_000;
+const BY_END = "reason IN ('killed', 'off', 'thread_ended')";
+
+/** Answers a query from the database. */
+export async function runQuery(
+  db: DatabaseSync,
+  query: Query,
+  readKept: () => Kept,
+): Promise<Answer | QueryRefusal> {
+  const pace = new Pace();
+  const kept = readKept();
+  switch (query.kind) {
+    case 'find': {
+      const found = await findRecords(db, query, pace);
+      const gaps = found.records.length > 0 ? [] : readGaps(db, EVER);
+      return { kind: 'records', ...found, kept, gaps, unknown: [] };
+    }
+    case 'records': {
+      const found = await listRecords(db, query, pace);
+      const unknown = found.records.length > 0 ? [] : findUnknown(db, query.filters);
+      return { kind: 'records', ...found, kept, gaps: readGaps(db, query), unknown };
+    }
+    case 'usage': {
+      const usage = await queryUsage(db, query, { kept, pace });
+      if (usage === null) return { kind: 'refused', reason: 'too_slow' };
+      const unknown = usage.rows.length > 0 ? [] : findUnknown(db, query.filters);
+      return { ...usage, kept, gaps: [...usage.gaps, ...readGaps(db, query)].slice(0, MAX_GAPS), unknown };
+    }
+    case 'statement': {
+      const found = await queryStatement(db, query, pace);
+      const { tenant } = query;
+      const unknown = found.records.length > 0 ? [] : findUnknown(db, { tenant });
+      return { kind: 'statement', ...found, kept: readKept(), gaps: readGaps(db, query), unknown };
+    }
+    case 'timeline':
+      return { kind: 'timeline', ...listEvents(db, query), kept, gaps: readGaps(db, query) };
+  }
+}
+
+const EVER: Span = { fromMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
+
+function listEvents(db: DatabaseSync, { fromMs, untilMs, before, limit }: TimelineQuery) {
+  const rows = db
+    .prepare(
+      `SELECT * FROM timeline WHERE number < ? AND from_ms < ? AND (to_ms IS NULL OR to_ms >= ?)
+       ORDER BY number DESC LIMIT ?`,
+    )
+    .all(before ?? Number.MAX_SAFE_INTEGER, untilMs, fromMs, limit + 1);
+  const events = rows.slice(0, limit).map(toEvent);
+  return { events, next: rows.length > limit ? (events.at(-1)?.number ?? null) : null };
+}
+
+function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span): readonly Gap[] {
+  const rows = db
+    .prepare(
+      `SELECT * FROM gaps WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC LIMIT ?`,
+    )
+    .all(untilMs, fromMs, MAX_GAPS);
+  return rows.map(({ from_ms, to_ms, records, reason }) => ({
+    fromMs: Number(from_ms),
+    toMs: Number(to_ms),
+    records: records === null ? null : Number(records),
+    reason: String(reason) as GapReason,
+  }));
+}
+
+/** Which of the names are in no sum that is kept: nobody of that name was ever here. What is summed without names may be anybody's. */
+function findUnknown(db: DatabaseSync, filters: Pick<Filters, 'tenant' | 'client' | 'model' | 'replica'>) {
+  const names = ['tenant', 'client', 'model', 'replica'] as const;
+  return names.filter((name) => {
+    const value = filters[name];
+    const known = db.prepare(`SELECT 1 FROM usage_hours WHERE ${name} = ? OR is_other = 1 LIMIT 1`);
+    return value !== undefined && known.get(value) === undefined;
+  });
+}

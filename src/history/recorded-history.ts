@@ -1,0 +1,263 @@
+import type { RecordLoss } from '#otel/ledger';
+import type { AdminAction } from '#otel/span';
+import { type FedRecord, RecordFeed } from './feed/record-feed.ts';
+import { HistoryRefusal, HistoryThread } from './history-thread.ts';
+import type { HistorySettings, HistoryStart, WriterState } from './messages.ts';
+import type { Answer, Query } from './query.ts';
+import { RunMarker } from './run-marker.ts';
+import { toTimelineEntry } from './timeline-entry.ts';
+
+/** How the history is doing. */
+export interface HistoryState extends WriterState {
+  /** Records that are not in it, since the start. */
+  readonly leftOut: number;
+  /** Bytes of records that are not on disk yet. */
+  readonly waitingBytes: number;
+}
+
+/** What the history works with. */
+export interface HistoryCollaborators {
+  /** Where the database is. */
+  readonly path: string;
+  readonly version: string;
+  /** The lasting id of the gateway. */
+  readonly instanceId: string;
+  /** Epoch milliseconds. */
+  readonly nowMs: () => number;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Records wait so long for others before they are written. */
+const INTERVAL_MS = 1_000;
+/** If nothing comes, that is written: a kill then takes no more, and what is too old goes. */
+const IDLE_MS = 60_000;
+/** So many bytes of records are written sooner. */
+const BATCH_BYTES = 4 * 1024 ** 2;
+/** When so many bytes of records are not on disk, further records are left out. */
+const MAX_WAITING_BYTES = 32 * 1024 ** 2;
+/** So many events may wait for the thread. */
+const MAX_WAITING_EVENTS = 1_000;
+/** What is not written by then is left out at a shutdown. */
+const CLOSE_MS = 5_000;
+/** A thread that has ended by an error is started again after this time. */
+const RESTART_MS = 5_000;
+
+const NOTHING_WRITTEN: WriterState = {
+  ...{ blocks: 0, records: 0, recordBytes: 0, usedBytes: 0 },
+  problem: null,
+  setAside: null,
+};
+
+/** A batch that the thread has and has not written. */
+interface Unwritten {
+  readonly bytes: number;
+  readonly records: number;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/**
+ * The history as the main thread has it: hears of every record and every action, and gives them to the thread that writes
+ * them. Nothing ever waits for it.
+ */
+export class RecordedHistory {
+  readonly #collaborators: HistoryCollaborators;
+  readonly #feed = new RecordFeed();
+  readonly #marker: RunMarker;
+  #settings: HistorySettings | null = null;
+  #thread: HistoryThread | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #restart: NodeJS.Timeout | null = null;
+  #idle: NodeJS.Timeout | null = null;
+  #unwritten: Unwritten[] = [];
+  #unwrittenBytes = 0;
+  #events = 0;
+  #records = 0;
+  #batchStartMs = 0;
+  #leftOut = 0;
+  #state: WriterState = NOTHING_WRITTEN;
+  /** Since when a reload has switched it off, and what ended since. */
+  #off: { readonly fromMs: number; records: number } | null = null;
+
+  constructor(collaborators: HistoryCollaborators) {
+    this.#collaborators = collaborators;
+    this.#marker = new RunMarker(collaborators.path);
+  }
+
+  /** Of its file. */
+  get path(): string {
+    return this.#collaborators.path;
+  }
+
+  /** How it is doing; null while it is off. */
+  get state(): HistoryState | null {
+    if (this.#settings === null) return null;
+    const waitingBytes = this.#unwrittenBytes + this.#feed.bytes;
+    return { ...this.#state, leftOut: this.#leftOut, waitingBytes };
+  }
+
+  /** Applies settings; null: it is off. Resolves when what was on is closed. */
+  async configure(settings: HistorySettings | null): Promise<void> {
+    const before = this.#settings;
+    this.#settings = settings;
+    if (settings === null) {
+      if (before !== null) this.#off = { fromMs: this.#collaborators.nowMs(), records: 0 };
+      await this.#close();
+    } else if (before === null) {
+      this.#noteOff();
+      this.#idle = setInterval(() => this.#flush(true), IDLE_MS).unref();
+      this.#startThread(settings, this.#marker.begin() ? 'after_kill' : 'new');
+    } else this.#thread?.configure(settings);
+  }
+
+  /** A request has ended. It is cheap, and never throws. */
+  record({ record, encodedSpan }: FedRecord): void {
+    if (this.#settings === null) {
+      if (this.#off !== null) this.#off.records += 1;
+      return;
+    }
+    const waitingBytes = this.#unwrittenBytes + this.#feed.bytes + (encodedSpan?.length ?? 0);
+    if (encodedSpan === null || waitingBytes > MAX_WAITING_BYTES) {
+      this.#leaveOut(encodedSpan === null ? 'unencodable' : 'behind', Date.parse(record.ts));
+      return;
+    }
+    this.#schedule();
+    this.#feed.add({ record, encodedSpan });
+    this.#records += 1;
+    if (this.#feed.bytes >= BATCH_BYTES) this.#flush();
+  }
+
+  /** Records are not exported: a statement of usage does not list them. */
+  loss(loss: RecordLoss): void {
+    if (this.#settings === null) return;
+    this.#schedule();
+    if (this.#unwrittenBytes + this.#feed.bytes <= MAX_WAITING_BYTES) this.#feed.addLoss(loss);
+    else this.#leaveOut('behind', this.#collaborators.nowMs(), 0);
+  }
+
+  /** An operator, or the gateway itself, has acted. */
+  action(action: AdminAction): void {
+    if (this.#settings === null || this.#events >= MAX_WAITING_EVENTS) return;
+    this.#schedule();
+    this.#events += 1;
+    this.#feed.addEvent(toTimelineEntry(action, this.#collaborators.nowMs()));
+  }
+
+  /** Answers a query, with everything that has ended so far. Rejects with a HistoryRefusal. */
+  async ask(query: Query): Promise<Answer> {
+    if (this.#settings === null) throw new HistoryRefusal('off');
+    if (this.#thread === null) throw new HistoryRefusal('ended');
+    this.#flush();
+    return await this.#thread.ask(query);
+  }
+
+  /** Writes what waits, and ends. */
+  async stop(): Promise<void> {
+    await this.#close();
+    this.#settings = null;
+  }
+
+  #leaveOut(reason: 'behind' | 'unencodable', arrivedMs: number, records = 1): void {
+    this.#leftOut += records;
+    this.#schedule();
+    const toMs = this.#collaborators.nowMs();
+    this.#feed.addGap({ fromMs: arrivedMs, toMs, records, reason });
+  }
+
+  #noteOff(): void {
+    const off = this.#off;
+    this.#off = null;
+    if (off === null || off.records === 0) return;
+    this.#feed.addGap({ ...off, toMs: this.#collaborators.nowMs(), reason: 'off' });
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null) return;
+    this.#batchStartMs = this.#collaborators.nowMs();
+    this.#timer = setTimeout(() => this.#flush(), INTERVAL_MS).unref();
+  }
+
+  #flush(isIdle = false): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (this.#feed.isEmpty && !(isIdle && this.#unwritten.length === 0)) return;
+    const thread = this.#thread;
+    // It starts again soon: until then records wait, up to the bound.
+    if (thread === null) return;
+    const { bytes } = this.#feed;
+    const batch = this.#feed.take(this.#collaborators.nowMs());
+    const { endMs } = batch;
+    this.#unwritten.push({ bytes, records: this.#records, startMs: this.#batchStartMs, endMs });
+    this.#unwrittenBytes += bytes;
+    this.#records = 0;
+    this.#events = 0;
+    thread.write(batch);
+  }
+
+  #written(batches: number): void {
+    for (const { bytes } of this.#unwritten.splice(0, batches)) this.#unwrittenBytes -= bytes;
+  }
+
+  #startThread(settings: HistorySettings, begun: HistoryStart['begun']): void {
+    const { path, version, instanceId, nowMs } = this.#collaborators;
+    const start: HistoryStart = { ...settings, path, version, instanceId, startedMs: nowMs(), begun };
+    const thread = new HistoryThread(start, {
+      onWritten: (batches) => this.#written(batches),
+      onState: (state) => {
+        this.#state = state;
+      },
+      onEnd: () => this.#threadEnded(),
+    });
+    this.#thread = thread;
+    this.#flush();
+  }
+
+  /** What it had and had not written may be in the database or not: it is not given again. */
+  #threadEnded(): void {
+    this.#thread = null;
+    const { nowMs } = this.#collaborators;
+    const sinceMs = nowMs();
+    this.#state = { ...this.#state, problem: { reason: 'thread_ended', sinceMs } };
+    this.#dropUnwritten();
+    this.#restart = setTimeout(() => {
+      if (this.#settings !== null) this.#startThread(this.#settings, 'again');
+    }, RESTART_MS).unref();
+  }
+
+  #dropUnwritten(): void {
+    const records = this.#unwritten.reduce((sum, batch) => sum + batch.records, 0);
+    const [first] = this.#unwritten;
+    const last = this.#unwritten.at(-1);
+    if (records > 0 && first !== undefined && last !== undefined) {
+      this.#leftOut += records;
+      this.#feed.addGap({ fromMs: first.startMs, toMs: last.endMs, records, reason: 'thread_ended' });
+    }
+    this.#unwritten = [];
+    this.#unwrittenBytes = 0;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#restart !== null) clearTimeout(this.#restart);
+    if (this.#idle !== null) clearInterval(this.#idle);
+    const thread = this.#thread;
+    if (thread === null) {
+      // Its thread has ended by an error, and has not started again.
+      this.#feed.take(this.#collaborators.nowMs());
+      this.#state = NOTHING_WRITTEN;
+      return;
+    }
+    const atMs = this.#collaborators.nowMs();
+    this.#feed.addEvent({ phase: 'moment', kind: 'stop', subject: '', fromMs: atMs, atMs, details: {} });
+    this.#flush();
+    this.#thread = null;
+    const isDone = await thread.close(CLOSE_MS);
+    const records = this.#unwritten.reduce((sum, batch) => sum + batch.records, 0);
+    if (!isDone || records > 0) {
+      const reason = this.#state.problem?.reason ?? 'too_slow';
+      this.#collaborators.log.warn({ records, reason }, 'the history could not be written to its end');
+    } else this.#marker.end();
+    this.#dropUnwritten();
+    this.#state = NOTHING_WRITTEN;
+  }
+}

@@ -1,0 +1,305 @@
+import { rmSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import type { Batch, HistorySettings, HistoryStart, SetAside } from '../messages.ts';
+import type { Gap, Kept } from '../query.ts';
+import { BlockStore } from './block-store.ts';
+import { identifyFile, limitFile, openDatabase, toBudget, usedBytes } from './database.ts';
+import { LossStore } from './loss-store.ts';
+import { USAGE_TABLES, type UsageTable } from './schema.ts';
+import { TimelineStore } from './timeline-store.ts';
+import { UsageStore } from './usage-store.ts';
+
+/** Who opens the history. */
+export interface Opening extends HistoryStart {
+  /** Why the one before, of the same run, is not used any more; null: this is the first. */
+  readonly abandoned: 'damaged' | 'deleted' | 'replaced' | null;
+}
+
+/** What one transaction has written. */
+export interface Written {
+  readonly blocks: number;
+  readonly records: number;
+  readonly recordBytes: number;
+}
+
+/** How often what is too old is removed. */
+const TRIM_INTERVAL_MS = 60_000;
+/** Of the sums, so much is removed at a time when the file is full of them. */
+const USAGE_PIECE_MS = { usage_minutes: 3_600_000, usage_hours: 86_400_000 } as const;
+/** Instances and gaps are kept as long as the sums of hours. */
+const KEPT_MS = USAGE_TABLES.usage_hours.keptMs;
+/** A record comes so long after its end at most, from a worker that is busy. */
+const LATE_MS = 1_000;
+const MAX_INSTANCES = 10_000;
+const MAX_GAPS = 10_000;
+/** Records that are left out so soon after others are of the same gap: only so many are kept, and told. */
+const SAME_GAP_MS = 60_000;
+
+/** Nothing is kept since a time that has not come: the clock was ahead when that was noted, and was set back. */
+const NOTE_WRITTEN = `UPDATE meta SET next_number = :next, written_ms = :written,
+  records_ms = min(records_ms, :now), minutes_ms = min(minutes_ms, :now), hours_ms = min(hours_ms, :now),
+  timeline_ms = min(timeline_ms, :now), losses_ms = min(losses_ms, :now)`;
+const EXTEND_GAP = `UPDATE gaps SET from_ms = min(from_ms, :from), to_ms = max(to_ms, :to), records = records + :records
+  WHERE rowid = (SELECT rowid FROM gaps WHERE reason = :reason ORDER BY rowid DESC LIMIT 1)
+  AND to_ms >= :from - ${SAME_GAP_MS} AND from_ms <= :to + ${SAME_GAP_MS}`;
+
+/**
+ * The history in its database. Everything of a batch is one transaction: after any end of the process the sums are those
+ * of the records, and no record is in twice.
+ */
+export class HistoryStore {
+  readonly #db: DatabaseSync;
+  readonly #blocks: BlockStore;
+  readonly #usage: UsageStore;
+  readonly #timeline: TimelineStore;
+  readonly #losses: LossStore;
+  readonly #path: string;
+  readonly #file: string | null;
+  /** Its log of writes, since there is one. */
+  #log: string | null = null;
+  #settings: HistorySettings;
+  #trimmedMs = Number.NEGATIVE_INFINITY;
+
+  /** Opens the history, and notes the start of the gateway. Throws what `openDatabase` throws. */
+  static open(opening: Opening): { readonly store: HistoryStore; readonly setAside: SetAside | null } {
+    const { path, startedMs, abandoned } = opening;
+    const { db, wasOpen, ...opened } = openDatabase(path, startedMs, abandoned === 'damaged');
+    const isGone = abandoned === 'deleted' || abandoned === 'replaced';
+    const setAside = opened.setAside ?? (isGone ? { name: null, reason: abandoned, atMs: startedMs } : null);
+    try {
+      const store = new HistoryStore(db, opening);
+      store.#noteStart(opening, { wasOpen, setAside });
+      store.#log = identifyFile(`${path}-wal`);
+      return { store, setAside };
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  private constructor(db: DatabaseSync, { path, ...settings }: HistorySettings & { readonly path: string }) {
+    this.#db = db;
+    this.#path = path;
+    this.#file = identifyFile(path);
+    this.#settings = settings;
+    this.#blocks = new BlockStore(db);
+    this.#usage = new UsageStore(db);
+    this.#timeline = new TimelineStore(db);
+    this.#losses = new LossStore(db);
+    limitFile(db, settings.maxSizeBytes);
+  }
+
+  /** For queries. */
+  get db(): DatabaseSync {
+    return this.#db;
+  }
+
+  /** Why what is written is in no file that anybody finds; null: it is in its file. */
+  get whyGone(): 'deleted' | 'replaced' | null {
+    try {
+      const now = identifyFile(this.#path);
+      if (now === this.#file) return null;
+      return now === null ? 'deleted' : 'replaced';
+    } catch {
+      // Nobody can say where it is; whether it can be written, the next write says.
+      return null;
+    }
+  }
+
+  get usedBytes(): number {
+    return usedBytes(this.#db);
+  }
+
+  /** From when on each kind is kept. */
+  kept(): Kept {
+    const { records_ms, minutes_ms, hours_ms, timeline_ms, losses_ms } =
+      this.#db.prepare('SELECT * FROM meta').get() ?? {};
+    return {
+      recordsMs: Number(records_ms),
+      minutesMs: Number(minutes_ms),
+      hoursMs: Number(hours_ms),
+      timelineMs: Number(timeline_ms),
+      lossesMs: Number(losses_ms),
+    };
+  }
+
+  configure(settings: HistorySettings): void {
+    this.#settings = settings;
+    this.#trimmedMs = Number.NEGATIVE_INFINITY;
+    // The file becomes smaller before its limit does: a smaller one would be ignored.
+    this.#transact(() => this.#makeRoom(0));
+    this.#db.exec('PRAGMA incremental_vacuum');
+    limitFile(this.#db, settings.maxSizeBytes);
+  }
+
+  /** Writes a batch. Throws the error of SQLite: then nothing of it is written. */
+  write(batch: Batch, nowMs: number): Written {
+    return this.#transact(() => {
+      const written = { blocks: 0, records: 0, recordBytes: 0 };
+      this.#trim(nowMs);
+      this.#makeRoom(batch.chunks.reduce((sum, { bytes }) => sum + bytes.length, 0));
+      for (const chunk of batch.chunks) {
+        const { bytes, blocks } = this.#blocks.add(chunk);
+        written.blocks += blocks;
+        written.records += chunk.lengths.length;
+        written.recordBytes += bytes;
+      }
+      for (const delta of batch.usage) {
+        for (const { fromMs, untilMs } of this.#usage.add(delta))
+          this.#addGap({ fromMs, toMs: untilMs - 1, records: null, reason: 'damaged' });
+      }
+      for (const event of batch.events) this.#timeline.add(event);
+      this.#addInstances(batch);
+      for (const gap of batch.gaps) this.#addGap(gap);
+      for (const loss of batch.losses) this.#losses.add(loss, batch.endMs);
+      this.#db.prepare(NOTE_WRITTEN).run({ next: this.#blocks.next, written: batch.endMs, now: nowMs });
+      return written;
+    });
+  }
+
+  /** Closes the database. It then is known that nothing is missing at its end. */
+  close(nowMs: number): void {
+    try {
+      this.#db.prepare('UPDATE meta SET is_open = 0, written_ms = ?').run(nowMs);
+    } finally {
+      this.#db.close();
+    }
+  }
+
+  /** Leaves a file that is damaged, or has gone. */
+  abandon(): void {
+    try {
+      this.#db.close();
+    } finally {
+      // SQLite leaves the log of a file that has gone where it is, and would apply it to the one in its place.
+      const log = `${this.#path}-wal`;
+      if (this.#log !== null && identifyFile(log) === this.#log) rmSync(log, { force: true });
+    }
+  }
+
+  #noteStart(
+    { version, instanceId, startedMs: nowMs, begun }: Opening,
+    { wasOpen, setAside }: { readonly wasOpen: boolean; readonly setAside: SetAside | null },
+  ): void {
+    const moment = { phase: 'moment', subject: '', fromMs: nowMs, atMs: nowMs } as const;
+    this.#transact(() => {
+      if (setAside !== null) {
+        const { name, reason } = setAside;
+        this.#timeline.add({ ...moment, kind: 'set_aside', details: { name, reason } });
+      }
+      if (begun === 'again') return;
+      const writtenMs = Number(this.#db.prepare('SELECT written_ms FROM meta').get()?.written_ms);
+      this.#timeline.closeAll('condition', writtenMs);
+      if (wasOpen || begun === 'after_kill') {
+        const details = { sentence: 'The gateway ended without a shutdown: its last second may be missing.' };
+        this.#timeline.add({ ...moment, kind: 'killed', fromMs: writtenMs, phase: 'span', details });
+        const fromMs = Math.min(writtenMs - LATE_MS, nowMs);
+        const toMs = nowMs < writtenMs ? writtenMs + SAME_GAP_MS : nowMs; // the clock was set back
+        this.#addGap({ fromMs, toMs, records: null, reason: 'killed' });
+      }
+      this.#timeline.add({ ...moment, kind: 'start', details: { version, instance_id: instanceId } });
+    });
+  }
+
+  #transact<T>(work: () => T): T {
+    this.#blocks.begin();
+    this.#db.exec('BEGIN IMMEDIATE');
+    try {
+      const result = work();
+      this.#db.exec('COMMIT');
+      return result;
+    } catch (error) {
+      this.#blocks.rollback();
+      this.#usage.forget();
+      this.#losses.forget();
+      // SQLite has rolled it back by itself after some errors.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #addInstances({ instances, endMs }: Batch): void {
+    const upsert = this.#db.prepare(
+      `INSERT INTO instances VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+       first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq),
+       count = count + excluded.count, written_ms = excluded.written_ms`,
+    );
+    for (const { instance, firstSeq, lastSeq, count } of instances) {
+      upsert.run(instance, firstSeq, lastSeq, count, endMs);
+    }
+  }
+
+  #addGap({ fromMs, toMs, records, reason }: Gap): void {
+    // Its ends are by different clocks if the clock was set back in between.
+    const [from, to] = [Math.min(fromMs, toMs), Math.max(fromMs, toMs)];
+    if (records !== null && this.#db.prepare(EXTEND_GAP).run({ from, to, records, reason }).changes > 0)
+      return;
+    this.#db.prepare('INSERT INTO gaps VALUES (?, ?, ?, ?)').run(from, to, records, reason);
+  }
+
+  /** Removes what is too old. */
+  #trim(nowMs: number): void {
+    if (Math.abs(nowMs - this.#trimmedMs) < TRIM_INTERVAL_MS) return;
+    this.#trimmedMs = nowMs;
+    const oldest = this.#db.prepare('SELECT to_ms FROM blocks ORDER BY first LIMIT 1');
+    const recordsMs = nowMs - this.#settings.maxAgeMs;
+    while (Number(oldest.get()?.to_ms ?? Number.POSITIVE_INFINITY) < recordsMs) this.#removeBlock();
+    for (const table of ['usage_minutes', 'usage_hours'] as const) {
+      this.#removeUsageBefore(table, nowMs - USAGE_TABLES[table].keptMs);
+    }
+    this.#timeline.trim(nowMs - KEPT_MS);
+    const db = this.#db;
+    const lossesMs = this.#losses.trim(nowMs - KEPT_MS);
+    db.prepare('UPDATE meta SET losses_ms = max(losses_ms, ?)').run(lossesMs);
+    db.prepare('DELETE FROM gaps WHERE to_ms < ?').run(nowMs - KEPT_MS);
+    db.prepare('DELETE FROM gaps WHERE rowid <= (SELECT max(rowid) FROM gaps) - ?').run(MAX_GAPS);
+    db.prepare('DELETE FROM instances WHERE written_ms < ?').run(nowMs - KEPT_MS);
+    db.prepare(
+      `DELETE FROM instances WHERE instance IN
+       (SELECT instance FROM instances ORDER BY written_ms DESC LIMIT -1 OFFSET ?)`,
+    ).run(MAX_INSTANCES);
+    this.#db.prepare('UPDATE meta SET timeline_ms = max(timeline_ms, ?)').run(nowMs - KEPT_MS);
+  }
+
+  /**
+   * Removes the oldest records until there is room for so many bytes more, as if nothing could be compressed; if the sums
+   * take more than half, the oldest of them.
+   */
+  #makeRoom(bytes: number): void {
+    // What a batch takes beside its records is little.
+    const budget = toBudget(this.#settings.maxSizeBytes) * 0.95 - bytes;
+    while (this.usedBytes > budget) {
+      const recordBytes = Number(
+        this.#db.prepare('SELECT sum(length(data)) AS bytes FROM block_data').get()?.bytes ?? 0,
+      );
+      if (recordBytes > budget / 2 && this.#removeBlock()) continue;
+      if (this.#removeOldestUsage('usage_minutes') || this.#removeOldestUsage('usage_hours')) continue;
+      if (!this.#removeBlock()) return;
+    }
+  }
+
+  #removeBlock(): boolean {
+    const toMs = this.#blocks.removeOldest();
+    if (toMs === null) return false;
+    this.#db.prepare('UPDATE meta SET records_ms = max(records_ms, ?)').run(toMs + 1);
+    return true;
+  }
+
+  /** False: only what is being summed is left. */
+  #removeOldestUsage(table: UsageTable): boolean {
+    const oldest = this.#usage.oldest(table);
+    const newest = Number(this.#db.prepare(`SELECT max(at) AS at FROM ${table}`).get()?.at ?? 0);
+    if (oldest === null || newest - oldest < USAGE_PIECE_MS[table]) return false;
+    this.#removeUsageBefore(table, oldest + USAGE_PIECE_MS[table]);
+    return true;
+  }
+
+  #removeUsageBefore(table: UsageTable, ms: number): void {
+    const { stepMs } = USAGE_TABLES[table];
+    const beforeMs = ms - (ms % stepMs);
+    if (this.#usage.removeBefore(table, beforeMs) === 0) return;
+    const column = table === 'usage_minutes' ? 'minutes_ms' : 'hours_ms';
+    this.#db.prepare(`UPDATE meta SET ${column} = max(${column}, ?)`).run(beforeMs);
+    this.#usage.forget();
+  }
+}

@@ -1,0 +1,128 @@
+import { toFailureType, toOutcome } from '#otel/outcome';
+import type { RequestRecord } from '#otel/record/registry';
+import { toBucket } from './histogram.ts';
+
+/** By what requests are summed, in the order of a key. */
+export const DIMENSIONS = ['tenant', 'client', 'model', 'replica', 'endpoint'] as const;
+
+export type Dimension = (typeof DIMENSIONS)[number];
+
+/** What is summed, by the names of its columns. */
+export const SUMS = [
+  'requests',
+  'attempts',
+  'errors',
+  'client_errors',
+  'canceled',
+  'without_usage',
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+  'gpu_seconds',
+  'e2e_ms',
+  'ttft_ms',
+] as const;
+
+export type SumName = (typeof SUMS)[number];
+
+/** The sums of the requests of one key that arrived in one minute. */
+export interface UsageDelta {
+  /** When the minute began: epoch milliseconds. */
+  readonly minuteMs: number;
+  /** The values of DIMENSIONS, with line breaks between them; one that is unknown is empty. */
+  readonly key: string;
+  readonly sums: Record<SumName, number>;
+  /** How many requests failed or were canceled, by why. */
+  readonly failures: Map<string, number>;
+  /** What they cost, by currency: a reload may change it. */
+  readonly costs: Map<string, number>;
+  /** The bucket of each duration, and of each time to the first token. */
+  readonly durations: number[];
+  readonly firstTokens: number[];
+}
+
+const MINUTE_MS = 60_000;
+/** `2026-11-21T08:00` of an RFC 3339 time. */
+const MINUTE_CHARS = 16;
+
+/** Sums records until they are taken. */
+export class UsageSums {
+  #minutes = new Map<number, Map<string, UsageDelta>>();
+  /** The minute of the last record: most records are of the same. */
+  #minuteText = '-';
+  #minuteMs = 0;
+  #keys = new Map<string, UsageDelta>();
+
+  add(record: Readonly<RequestRecord>): void {
+    if (!record.ts.startsWith(this.#minuteText)) this.#beginMinute(record.ts);
+    const { tenant, client, model, replica, endpoint, ttft_ms, gpu_seconds, cost, currency } = record;
+    const { prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens } = record;
+    const key = `${tenant ?? ''}\n${client ?? ''}\n${model ?? ''}\n${replica ?? ''}\n${endpoint}`;
+    let delta = this.#keys.get(key);
+    if (delta === undefined) {
+      delta = createDelta(this.#minuteMs, key);
+      this.#keys.set(key, delta);
+    }
+    const { sums } = delta;
+    sums.requests += 1;
+    sums.attempts += record.attempts ?? 0;
+    sums.e2e_ms += record.e2e_ms;
+    delta.durations.push(toBucket(record.e2e_ms));
+    if (ttft_ms !== undefined) {
+      sums.ttft_ms += ttft_ms;
+      delta.firstTokens.push(toBucket(ttft_ms));
+    }
+    if (prompt_tokens !== undefined) sums.prompt_tokens += prompt_tokens;
+    if (completion_tokens !== undefined) sums.completion_tokens += completion_tokens;
+    if (cached_tokens !== undefined) sums.cached_tokens += cached_tokens;
+    if (reasoning_tokens !== undefined) sums.reasoning_tokens += reasoning_tokens;
+    if (gpu_seconds !== undefined) sums.gpu_seconds += gpu_seconds;
+    if (cost !== undefined) addTo(delta.costs, currency ?? '', cost);
+    const outcome = toOutcome(record);
+    if (outcome === 'success') {
+      if (prompt_tokens === undefined && completion_tokens === undefined) sums.without_usage += 1;
+    } else if (outcome !== 'other') countFailure(delta, outcome, record);
+  }
+
+  /** Returns the sums so far, and begins anew. */
+  take(): readonly UsageDelta[] {
+    const deltas = [...this.#minutes.values()].flatMap((keys) => [...keys.values()]);
+    this.#minutes = new Map();
+    this.#minuteText = '-';
+    return deltas;
+  }
+
+  #beginMinute(ts: string): void {
+    this.#minuteText = ts.slice(0, MINUTE_CHARS);
+    this.#minuteMs = Math.floor(Date.parse(ts) / MINUTE_MS) * MINUTE_MS;
+    this.#keys = this.#minutes.get(this.#minuteMs) ?? new Map();
+    this.#minutes.set(this.#minuteMs, this.#keys);
+  }
+}
+
+function createDelta(minuteMs: number, key: string): UsageDelta {
+  const sums = {
+    ...{ requests: 0, attempts: 0, errors: 0, client_errors: 0, canceled: 0, without_usage: 0 },
+    ...{ prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 },
+    ...{ gpu_seconds: 0, e2e_ms: 0, ttft_ms: 0 },
+  };
+  return { minuteMs, key, sums, failures: new Map(), costs: new Map(), durations: [], firstTokens: [] };
+}
+
+function countFailure(
+  { sums, failures }: UsageDelta,
+  outcome: 'error' | 'client_error' | 'canceled',
+  record: Readonly<RequestRecord>,
+): void {
+  if (outcome === 'error') sums.errors += 1;
+  else if (outcome === 'client_error') sums.client_errors += 1;
+  else sums.canceled += 1;
+  const why = toFailureType(record) ?? record.error_type ?? String(record.status);
+  addTo(failures, why, 1);
+}
+
+/** Adds to one of several sums. */
+export function addTo(sums: Map<string, number>, name: string, value: number): void {
+  sums.set(name, (sums.get(name) ?? 0) + value);
+}

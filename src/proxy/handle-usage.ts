@@ -1,0 +1,29 @@
+import { toShownName } from '#otel/base';
+import type { ApiClient } from '#proxy/entry';
+import { failExchange } from './defect.ts';
+import type { Exchange } from './exchange.ts';
+import type { ProxyCollaborators } from './proxy-context.ts';
+
+/** Answers a client with its own usage. Leaves no record. */
+export async function answerUsage(
+  exchange: Exchange,
+  client: ApiClient | null,
+  { tellUsage, log }: Pick<ProxyCollaborators, 'tellUsage' | 'log'>,
+): Promise<void> {
+  exchange.http.discardBody();
+  if (client === null) {
+    exchange.fail('not_found');
+    return;
+  }
+  const { target } = exchange.head;
+  const mark = target.indexOf('?');
+  try {
+    // By the names that its records have.
+    const names = { name: client.name && toShownName(client.name), tenant: toShownName(client.tenant) };
+    const answer = await tellUsage(names, mark === -1 ? '' : target.slice(mark + 1));
+    const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
+    exchange.http.answer(answer.status, 'application/json', answer.body, fieldLines);
+  } catch (error) {
+    failExchange(exchange, error, log);
+  }
+}

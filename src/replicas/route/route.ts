@@ -1,0 +1,15 @@
+/*
+ * Why a replica was chosen, from how many, and what ruled others out.
+ *
+ * It never knows a replica, nor how one is chosen.
+ * Begin with decide-route.ts.
+ */
+
+export {
+  countExclusions,
+  decideRouteReason,
+  type Exclusion,
+  type Route,
+  type RouteFacts,
+  type RouteReason,
+} from './decide-route.ts';

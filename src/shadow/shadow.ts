@@ -1,0 +1,11 @@
+/*
+ * Shadows: replicas that get copies of live requests, whose answers are compared with those that clients get, and dropped.
+ *
+ * It hears of requests from the proxy, and can change nothing of them. It never knows who sent one, and keeps no text: of an
+ * output a salted digest, as long as the pair of answers is not over.
+ * Begin with shadow-copies.ts, then pair.ts. why-not.ts says what is never copied.
+ */
+
+export { CopyTotals } from './copy-totals.ts';
+export type { CopySpan, ShadowReport } from './ended-copy.ts';
+export { ShadowCopies, type ShadowSettings } from './shadow-copies.ts';

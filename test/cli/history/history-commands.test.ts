@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { LocalTime } from '../../../src/cli/history/local-time.ts';
+import { invoke } from '../invoke.ts';
+import { startAdmin } from '../scripted-admin.ts';
+
+const ENV = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
+/** What a spreadsheet would compute, and a terminal obey. */
+const FORMULA = '=1+1,"x"';
+
+let replica: FakeReplica;
+let first: StartedGateway;
+let second: StartedGateway;
+
+async function startWith(tenants: readonly string[], model = 'm'): Promise<StartedGateway> {
+  const gateway = await startGateway({
+    replicas: [{ name: 'a', url: replica.url }],
+    config: { history: {} },
+  });
+  for (const tenant of tenants) {
+    await (await gateway.chat({ model }, { headers: { 'X-Tenant': tenant } })).text();
+  }
+  await gateway.waitForRecords(tenants.length);
+  return gateway;
+}
+
+beforeAll(async () => {
+  replica = await startFakeReplica();
+  first = await startWith(['acme', 'acme', FORMULA]);
+  second = await startWith(['acme', 'other']);
+  await (await second.chat({ model: 'none' }, { headers: { 'X-Tenant': 'acme' } })).text();
+  await second.waitForRecords(3);
+});
+afterAll(async () => {
+  await Promise.all([first.close(), second.close()]);
+  await replica.close();
+});
+
+const one = () => ['--admin', first.adminUrl, '--time-zone', 'UTC'];
+const both = () => [...one(), '--admin', second.adminUrl];
+
+describe('gateway usage', () => {
+  it('shows a row for each tenant, the span with its zone, and the total', async () => {
+    const { exitCode, stdout, stderr } = await invoke(['usage', '--since', '1h', ...one()], ENV);
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('are not kept')]);
+    const [span, heads, ...rows] = stdout.trimEnd().split('\n');
+    expect(span).toMatch(/^\d{4}-\d\d-\d\dT\d\d:00:00Z to \d{4}-.*Z \(UTC\), by whole (?:minute|hour)s$/);
+    expect(heads).toMatch(/^TENANT +REQUESTS +ERRORS +4XX +CANCELED +IN +CACHED +OUT +GPU +COST/);
+    expect(rows.map((row) => row.trim().split(/ {2,}/).slice(0, 2))).toEqual([
+      ['acme', '2'],
+      [FORMULA, '1'],
+      ['total', '3'],
+    ]);
+  });
+
+  it('sums several gateways, and one that is named twice once', async () => {
+    const sum = await invoke(['usage', '--since', '1h', '--json', ...both(), ...one()], ENV);
+    const { rows, total, gateways } = JSON.parse(sum.stdout);
+    expect(total).toMatchObject({ requests: 6, client_errors: 1, failures: { model_not_found: 1 } });
+    expect(rows[0]).toMatchObject({ tenant: 'acme', requests: 4, e2e_ms: { p50: null } });
+    expect(gateways).toHaveLength(2);
+  });
+
+  it('prints CSV that no spreadsheet computes', async () => {
+    const { stdout } = await invoke(
+      ['usage', '--since', '1h', '--by', 'tenant,model', '--csv', ...one()],
+      ENV,
+    );
+    const [heads, ...rows] = stdout.trimEnd().split('\r\n');
+    expect(heads).toMatch(/^start,tenant,model,other,requests,attempts,errors,/);
+    expect(rows[1]).toMatch(/^[\dT:.-]+Z,"'=1\+1,""x""",m,false,1,1,0,/);
+  });
+
+  it('says that nobody has had a name, and that a span is older than what is kept', async () => {
+    const nobody = await invoke(['usage', '--tenant', 'nobody', '--since', '1m', ...one()], ENV);
+    expect(nobody.stderr).toContain('No request of this tenant is in what this gateway keeps');
+    const old = await invoke(['usage', '--since', '300d', ...one()], ENV);
+    expect(old.stderr).toMatch(/Requests before \d{4}-.* are not kept/);
+  });
+
+  it('refuses what it does not understand, and gives no sum without one of the gateways', async () => {
+    for (const wrong of [
+      ['--time-zone', 'Mars'],
+      ['--csv', '--json'],
+    ]) {
+      expect((await invoke(['usage', '--admin', first.adminUrl, ...wrong], ENV)).exitCode).toBe(2);
+    }
+    const refused = await invoke(['usage', '--since', 'soon', ...one()], ENV);
+    expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('since')]);
+    const away = await invoke(['usage', ...one(), '--admin', 'http://127.0.0.1:9'], ENV);
+    expect([away.exitCode, away.stdout]).toEqual([1, '']);
+  });
+
+  it('tells what is missing', async () => {
+    const gap = {
+      from: '2026-01-01T00:00:00.000Z',
+      until: '2026-01-01T00:00:01.000Z',
+      records: 7,
+      reason: 'behind',
+    };
+    const killed = { ...gap, records: null, reason: 'killed' };
+    const body = {
+      rows: [],
+      by: ['tenant'],
+      total: {},
+      since: gap.from,
+      until: gap.until,
+      gaps: [gap, killed],
+    };
+    const { url } = await startAdmin(() => ({ body: { ...body, note: 'evil\u001b[31m' } }));
+    const { stderr } = await invoke(['usage', '--admin', url, '--time-zone', 'Europe/Berlin'], ENV);
+    expect(stderr.split('\n')).toEqual([
+      'gateway: evil [31m',
+      'gateway: 7 records between 2026-01-01T01:00:00+01:00 and 2026-01-01T01:00:01+01:00 are missing: the history could not be written quickly enough, or not at all',
+      'gateway: records that ended between 2026-01-01T01:00:00+01:00 and 2026-01-01T01:00:01+01:00 may be missing: the gateway ended without a shutdown; it is the last second at most',
+      '',
+    ]);
+  });
+});
+
+describe('gateway records, of the history', () => {
+  it('finds a request by its id on whichever gateway it was', async () => {
+    const [, record] = second.records;
+    const id = ['--request', String(record?.request_id)];
+    const { exitCode, stdout } = await invoke(['records', ...id, '--json', ...both()], ENV);
+    expect([exitCode, JSON.parse(stdout)]).toMatchObject([
+      0,
+      { request_id: record?.request_id, tenant: 'other' },
+    ]);
+    const byTrace = await invoke(['records', '--trace', String(record?.trace_id), ...both()], ENV);
+    expect(byTrace.stdout).toMatch(/^TIME \(UTC\) .*\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +200 /);
+  });
+
+  it('says that an id is not here, and since when the gateway has records', async () => {
+    const { exitCode, stderr } = await invoke(['records', '--request', '../elsewhere', ...one()], ENV);
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/has the records since \d{4}-/)]);
+  });
+
+  it('lists what failed for a tenant in a span, the oldest first, and says if there is more', async () => {
+    const search = ['records', '--since', '2h', '--tenant', 'acme', '--json'];
+    const failed = await invoke([...search, '--failed', ...both()], ENV);
+    expect(JSON.parse(failed.stdout)).toMatchObject({ error_type: 'model_not_found' });
+    const all = await invoke([...search, '--limit', '3', ...both()], ENV);
+    expect(all.stdout.trimEnd().split('\n')).toHaveLength(3);
+    expect(all.stderr).toContain('more records match');
+    const empty = await invoke(['records', '--since', '2h', '--tenant', 'nobody', ...one()], ENV);
+    expect(empty.stdout).toBe('no records in this span (UTC)\n');
+    expect(empty.stderr).toContain('No request of this tenant');
+  });
+
+  it.each([
+    ['--request', 'a', '--trace', 'b'],
+    ['--request', 'a', '--follow'],
+    ['--since', '1h', '--limit', '100001'],
+    ['--admin', 'http://127.0.0.1:1', '--admin', 'http://127.0.0.1:2'],
+  ])('refuses %s %s %s %s', async (...args) => {
+    const given = args.filter((arg) => arg !== undefined);
+    expect((await invoke(['records', ...given, ...one()], ENV)).exitCode).toBe(2);
+  });
+});
+
+describe('gateway timeline', () => {
+  it('shows what happened on all gateways, the oldest first, with how long it lasted', async () => {
+    await first.admin('/admin/replicas/a/drain?reason=new%20weights', { method: 'POST' });
+    await second.reload();
+    const { stdout, exitCode } = await invoke(['timeline', '--since', '1h', ...both()], ENV);
+    expect(exitCode).toBe(0);
+    const rows = stdout.trimEnd().split('\n');
+    expect(rows[0]).toMatch(/^FROM \(UTC\) +LASTED +GATEWAY +WHAT +OF +DETAILS$/);
+    expect(rows[1]).toMatch(/ start /);
+    expect(stdout).toMatch(/goes on +http:\S+ +drain +a +by admin, reason new weights/);
+    await first.admin('/admin/replicas/a/undrain', { method: 'POST' });
+  });
+
+  it('says that nothing happened', async () => {
+    const { stdout } = await invoke(['timeline', '--since', '9d', '--until', '8d', ...one()], ENV);
+    expect(stdout).toBe('nothing happened in this span (UTC)\n');
+  });
+});
+
+it('shows times on the clock of a zone, also where it has no whole hours', () => {
+  expect(new LocalTime('Asia/Kolkata').toRfc3339('2026-01-01T00:00:00Z')).toBe('2026-01-01T05:30:00+05:30');
+  expect(new LocalTime('UTC').toCell('2026-01-01T00:00:00Z')).toBe('2026-01-01 00:00:00');
+  expect(new LocalTime('UTC').toCell('soon')).toBe('-');
+});

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { toHtmlReport } from '../../../src/cli/operate/compare/html-report.ts';
+import { toMarkdownReport } from '../../../src/cli/operate/compare/markdown-report.ts';
+import { readPairs } from '../../../src/cli/operate/compare/read-pairs.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)>|b';
+
+/** The answer of a gateway whose texts are not what they should be. */
+const compared = readPairs(
+  {
+    ...{ verdict: HOSTILE, sentence: HOSTILE, requests: 12, since: HOSTILE, until: HOSTILE },
+    ...{ candidate: [HOSTILE], baseline: ['a'] },
+    pairs: {
+      ratios: {
+        first_token: {
+          p10: 0.9,
+          median: 1.02,
+          p90: 1.3,
+          counts: [
+            [0.9, 2],
+            [1.02, 7],
+            [1.3, 3],
+          ],
+        },
+      },
+      outputs: { compared: 9, equal: 4, parts_after: [1, 0, 4], again: { as_shadow: 4, [HOSTILE]: 1 } },
+      candidate: { errors: 0, finishes: { [HOSTILE]: 3 }, completion_tokens: 30, mean_inflight: 1 },
+      baseline: { errors: 0, finishes: { stop: 3 }, completion_tokens: 30, mean_inflight: 1 },
+      skipped: { [HOSTILE]: 2 },
+    },
+  },
+  { candidate: HOSTILE, share: '10%', for: '30m' },
+);
+
+describe('a report of pairs', () => {
+  test('in HTML shows texts of others as text, and loads nothing', () => {
+    const html = toHtmlReport(compared);
+    expect(html).not.toContain('<img');
+    expect(html).toContain('&#60;img');
+    expect(html).toContain('<div class="plot"');
+    expect(html).not.toMatch(/<script|<link|@import|url\(/);
+  });
+
+  test('in Markdown has three cells in each row of its tables, whatever the texts hold', () => {
+    const rows = toMarkdownReport(compared)
+      .split('\n')
+      .filter((line) => line.startsWith('| ended with') || line.startsWith('| replicas'));
+    expect(rows).toHaveLength(3);
+    for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(4);
+  });
+});

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex');
+const CLIENTS = ['acme', 'other', 'marked'].map((name) => ({
+  ...{ name, key_sha256: sha256(`key-of-${name}`) },
+  // A right-to-left mark, which records leave out.
+  ...(name === 'marked' && { tenant: 'שלום\u200f' }),
+}));
+
+let replica: FakeReplica;
+let gateway: StartedGateway;
+
+const withKey = (name: string) => ({ headers: { Authorization: `Bearer key-of-${name}` } });
+
+beforeAll(async () => {
+  replica = await startFakeReplica();
+  gateway = await startGateway({
+    replicas: [{ name: 'secret-name', url: replica.url }],
+    config: { history: { client_usage: true }, clients: CLIENTS, gateway: { workers: 2 } },
+  });
+  for (const name of ['acme', 'acme', 'other', 'marked'])
+    await (await gateway.chat({}, withKey(name))).text();
+  await gateway.waitForRecords(4);
+});
+afterAll(async () => {
+  await gateway.close();
+  await replica.close();
+});
+
+async function ask(query: string, name = 'acme') {
+  const response = await fetch(`${gateway.url}/v1/usage${query}`, withKey(name));
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+it('tells a client its own usage alone, and nothing that is the operator’s', async () => {
+  for (const [name, requests] of [
+    ['acme', 2],
+    ['other', 1],
+    ['marked', 1],
+  ] as const) {
+    const { status, headers, text } = await ask('?since=1h&by=model', name);
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/json']);
+    expect(headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/);
+    expect(JSON.parse(text)).toMatchObject({
+      ...{ object: 'usage', total: { requests }, rows: [{ model: 'm', requests }] },
+    });
+    expect(text).not.toMatch(/secret-name|gpu_seconds|costs|attempts/);
+  }
+});
+
+it.each([
+  '?tenant=other',
+  '?client=other',
+  '?by=tenant',
+  '?by=client,model',
+  '?by=replica',
+  '?since=soon',
+  '?step=1m&since=400d',
+  '?since=today&until=7d',
+])('refuses %s', async (query) => {
+  const { status, text } = await ask(query);
+  expect([status, JSON.parse(text).error.code]).toEqual([400, 'invalid_request']);
+});
+
+it('tells nobody without a key anything', async () => {
+  const response = await fetch(`${gateway.url}/v1/usage`);
+  expect(response.status).toBe(401);
+});
+
+it('leaves no record', async () => {
+  await ask('');
+  await (await gateway.chat({}, withKey('other'))).text();
+  const records = await gateway.waitForRecords(5);
+  expect(new Set(records.map(({ endpoint }) => endpoint))).toEqual(new Set(['/v1/chat/completions']));
+});
+
+it.each([
+  ['by default', { history: {}, clients: CLIENTS }],
+  ['without the history', { history: 'off', clients: CLIENTS }],
+  ['without clients', { history: { client_usage: true } }],
+] as const)('is no path of the gateway %s', async (_, config) => {
+  await using plain = await startGateway({ replicas: [replica], config });
+  expect((await fetch(`${plain.url}/v1/usage`, withKey('acme'))).status).toBe(404);
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { startShadowScene, toConfigured } from './scene.ts';
+
+const post = { method: 'POST' };
+
+describe('a replica that becomes a shadow for a while', () => {
+  test.for([1, 2])(
+    'gets no client any more, and serves again afterwards, with %d workers',
+    async (workers) => {
+      await using scene = await startShadowScene({ role: 'serve', workers });
+      const { gateway } = scene;
+
+      const begun = await gateway.admin('/admin/replicas/s/shadow?requests=100%25&for=10m', post);
+      expect(begun.status).toBe(200);
+      expect(await begun.json()).toMatchObject({ was_shadow: false, replica: { shadow: { requests: 1 } } });
+      for (let count = 0; count < 6; count++) await (await gateway.chat()).text();
+      await scene.untilCopied(1);
+      expect((await gateway.waitForRecords(6)).every(({ replica }) => replica === 'a')).toBe(true);
+
+      await gateway.admin('/admin/replicas/s/unshadow', post);
+      const before = gateway.records.length;
+      for (let count = 0; count < 8; count++) await (await gateway.chat()).text();
+      const later = (await gateway.waitForRecords(before + 8)).slice(before);
+      expect(new Set(later.map(({ replica }) => replica))).toEqual(new Set(['a', 's']));
+    },
+  );
+
+  test('is refused as one if it is the last that serves its model', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+    await gateway.admin('/admin/replicas/a/drain', post);
+
+    const refused = await gateway.admin('/admin/replicas/s/shadow', post);
+
+    expect(refused.status).toBe(409);
+    expect(await refused.json()).toMatchObject({ error: { code: 'last_replica' } });
+    expect((await gateway.chat()).status).toBe(200);
+  });
+
+  test('gets copies although it is drained, and no more after another drain', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway, a, s } = scene;
+    await gateway.admin('/admin/replicas/s/drain', post);
+
+    await gateway.admin('/admin/replicas/s/shadow?requests=100%25', post);
+    await scene.untilCopied(3);
+    await gateway.admin('/admin/replicas/s/drain', post);
+    const [count, served] = [s.requests.length, a.requests.length];
+    for (let more = 0; more < 5; more++) await (await gateway.chat()).text();
+
+    expect(s.requests).toHaveLength(count);
+    expect(a.requests).toHaveLength(served + 5);
+    const shown = (await gateway.replicas()).find(({ name }) => name === 's');
+    expect(shown).toMatchObject({ drained: true, shadow: null });
+  });
+
+  test('serves again by itself after a time', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+
+    await gateway.admin('/admin/replicas/s/shadow?for=50ms', post);
+
+    await expect
+      .poll(async () => (await gateway.replicas()).find(({ name }) => name === 's'))
+      .toMatchObject({ shadow: null });
+  });
+
+  test('by a reload becomes one, but not if it alone serves a model', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway, a, s } = scene;
+    const withRoles = (one: 'serve' | 'shadow', other: 'serve' | 'shadow') =>
+      [
+        { ...toConfigured(a), models: 'auto', role: one },
+        { ...toConfigured(s), models: 'auto', role: other },
+      ] as const;
+    s.list({ models: ['m', 'only'] });
+    gateway.writeConfig({ replicas: withRoles('serve', 'serve') });
+    await gateway.reload();
+    await expect.poll(async () => (await gateway.replicas())[1]?.models).toEqual(['m', 'only']);
+
+    gateway.writeConfig({ replicas: withRoles('serve', 'shadow') });
+    const refused = await gateway.reload();
+    expect(refused.status).toBe(422);
+    expect(await refused.text()).toContain('s cannot become a shadow, as it alone serves only');
+
+    gateway.writeConfig({ replicas: withRoles('shadow', 'serve') });
+    expect((await gateway.reload()).status).toBe(200);
+    const before = gateway.records.length;
+    for (let count = 0; count < 4; count++) await (await gateway.chat()).text();
+    const later = (await gateway.waitForRecords(before + 4)).slice(before);
+    expect(later.every(({ replica }) => replica === 's')).toBe(true);
+  });
+});

@@ -1,0 +1,315 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { RequestRecord } from '#otel/record/registry';
+import { runQuery } from '../../../src/history/queries/run-query.ts';
+import type { Query, RecordsAnswer, UsageAnswer } from '../../../src/history/query.ts';
+import type { HistoryStore } from '../../../src/history/store/history-store.ts';
+import { MAX_USAGE_KEYS } from '../../../src/history/store/usage-store.ts';
+import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const ALL = { fromMs: START_MS - HOUR_MS, untilMs: START_MS + 400 * DAY_MS };
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'history-'));
+  path = join(folder, 'history.db');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+async function ask<A>(store: HistoryStore, query: Query): Promise<A> {
+  return (await runQuery(store.db, query, () => store.kept())) as A;
+}
+
+async function usageOf(store: HistoryStore, query: Partial<Extract<Query, { kind: 'usage' }>> = {}) {
+  const all = { kind: 'usage', by: [], filters: {}, stepMs: null, limit: 1_000, ...ALL } as const;
+  return await ask<UsageAnswer>(store, { ...all, ...query });
+}
+
+async function recordsOf(store: HistoryStore, query: Partial<Extract<Query, { kind: 'records' }>> = {}) {
+  const all = { kind: 'records', filters: {}, before: null, limit: 10_000, ...ALL } as const;
+  return await ask<RecordsAnswer>(store, { ...all, ...query });
+}
+
+const name = fc.constantFrom('', 'acme', '__proto__', 'constructor', 'ünï', 'a\u0000b', 'x'.repeat(300));
+
+const anyRecord: fc.Arbitrary<Partial<RequestRecord>> = fc.record(
+  {
+    tenant: name,
+    client: name,
+    model: name,
+    replica: name,
+    ts: fc.integer({ min: 0, max: 5 * DAY_MS }).map((ms) => new Date(START_MS + ms).toISOString()),
+    status: fc.constantFrom(200, 200, 404, 429, 499, 502),
+    error_type: fc.constantFrom('upstream_failed', 'client_closed', '__proto__'),
+    attempts: fc.integer({ min: 1, max: 3 }),
+    prompt_tokens: fc.integer({ min: 0, max: 1e6 }),
+    completion_tokens: fc.integer({ min: 0, max: 1e6 }),
+    cached_tokens: fc.integer({ min: 0, max: 1e6 }),
+    reasoning_tokens: fc.integer({ min: 0, max: 1e6 }),
+    gpu_seconds: fc.double({ min: 0, max: 100, noNaN: true }),
+    cost: fc.double({ min: 0, max: 10, noNaN: true }),
+    currency: fc.constantFrom('EUR', 'USD'),
+    e2e_ms: fc.double({ min: 0, max: 1e6, noNaN: true }),
+    ttft_ms: fc.double({ min: 0, max: 1e5, noNaN: true }),
+  },
+  { requiredKeys: ['ts', 'status', 'e2e_ms'] },
+);
+
+it('sums what its records sum to, however they came, over a crash between any two batches', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(anyRecord, { maxLength: 20 }), { maxLength: 6 }), async (batches) => {
+      const own = join(mkdtempSync(join(folder, 'run-')), 'history.db');
+      const written: RequestRecord[] = [];
+      for (const batch of batches) {
+        const records = batch.map((fields) => makeRecord(fields));
+        const { store } = openStore(own);
+        store.write(toBatch(records), START_MS);
+        written.push(...records);
+        store.db.close(); // as a kill leaves it: nobody has said that this was the end
+      }
+      const { store } = openStore(own);
+      const { records } = await recordsOf(store);
+      expect(records.map(({ record }) => record.request_id)).toEqual(
+        written.map(({ request_id }) => request_id).toReversed(),
+      );
+      const { total, rows } = await usageOf(store, { by: ['tenant', 'model'] });
+      for (const field of [
+        'prompt_tokens',
+        'completion_tokens',
+        'cached_tokens',
+        'reasoning_tokens',
+      ] as const) {
+        expect(total.sums[field]).toBe(written.reduce((sum, record) => sum + (record[field] ?? 0), 0));
+      }
+      for (const field of ['gpu_seconds', 'e2e_ms'] as const) {
+        const sum = written.reduce((all, record) => all + (record[field] ?? 0), 0);
+        expect(total.sums[field]).toBeCloseTo(sum, 5);
+      }
+      for (const currency of ['EUR', 'USD']) {
+        const costing = written.filter((record) => record.currency === currency);
+        const cost = costing.reduce((all, record) => all + (record.cost ?? 0), 0);
+        expect(total.costs[currency] ?? 0).toBeCloseTo(cost, 8);
+      }
+      expect(total.sums.requests).toBe(written.length);
+      for (const { group, sums } of rows) {
+        const own = written.filter(
+          ({ tenant, model }) => (tenant || null) === group[0] && (model || null) === group[1],
+        );
+        expect(sums.requests).toBe(own.length);
+      }
+      store.close(START_MS);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+it('says after a kill that the last second may be missing, and not after a shutdown', async () => {
+  const first = openStore(path);
+  first.store.close(START_MS);
+  const second = openStore(path);
+  expect((await usageOf(second.store)).gaps).toEqual([]);
+  second.store.db.close();
+  const third = openStore(path);
+  expect((await usageOf(third.store)).gaps).toMatchObject([{ reason: 'killed', records: null }]);
+  third.store.close(START_MS);
+});
+
+it('says so of an earlier span, too, in which requests may have arrived that ended in the last second', async () => {
+  const first = openStore(path);
+  first.store.write(toBatch([makeRecord()], START_MS + HOUR_MS / 2), START_MS + HOUR_MS / 2);
+  first.store.db.close();
+  const { store } = openStore(path, { startedMs: START_MS + HOUR_MS });
+  const gapsUntil = async (untilMs: number) => (await usageOf(store, { untilMs })).gaps;
+  expect(await gapsUntil(START_MS)).toMatchObject([{ reason: 'killed', toMs: START_MS + HOUR_MS }]);
+  expect(await gapsUntil(START_MS - HOUR_MS)).toEqual([]);
+  store.close(START_MS);
+});
+
+it('sums in one row what is beyond the most names of a minute', async () => {
+  const { store } = openStore(path);
+  const records = Array.from({ length: MAX_USAGE_KEYS + 10 }, (_, index) =>
+    makeRecord({ tenant: `t${index}` }),
+  );
+  store.write(toBatch(records), START_MS);
+  const { rows, total } = await usageOf(store, { by: ['tenant'], limit: 10_000 });
+  expect(rows).toHaveLength(MAX_USAGE_KEYS + 1);
+  expect(rows.find(({ isOther }) => isOther)?.sums.requests).toBe(10);
+  expect(total.sums.requests).toBe(MAX_USAGE_KEYS + 10);
+  store.close(START_MS);
+});
+
+it('says how many requests may be of a name and were summed without names, and that it is not unknown', async () => {
+  const { store } = openStore(path);
+  const records = Array.from({ length: 10_000 }, (_, index) => makeRecord({ tenant: `t${index}` }));
+  store.write(toBatch(records), START_MS);
+  const [first, last] = await Promise.all(
+    ['t0', 't9999'].map((tenant) => usageOf(store, { filters: { tenant } })),
+  );
+  const unnamed = 10_000 - MAX_USAGE_KEYS;
+  expect([first?.total.sums.requests, first?.unnamed]).toEqual([1, unnamed]);
+  expect([last?.total.sums.requests, last?.unnamed, last?.unknown]).toEqual([0, unnamed, []]);
+  const all = await usageOf(store);
+  expect([all.total.sums.requests, all.unnamed]).toEqual([10_000, 0]);
+  store.close(START_MS);
+});
+
+it('rounds the end of a span up to an hour, as its beginning down, where minutes are gone', async () => {
+  const { store } = openStore(path);
+  const HALF_MS = HOUR_MS / 2;
+  const at = (ms: number) => makeRecord({ ts: new Date(START_MS + ms).toISOString() });
+  store.write(toBatch([at(0), at(HALF_MS), at(HOUR_MS), at(HOUR_MS + HALF_MS)]), START_MS + 2 * HOUR_MS);
+  const span = { fromMs: START_MS + HALF_MS, untilMs: START_MS + HOUR_MS + HALF_MS };
+  expect(await usageOf(store, span)).toMatchObject({ ...span, total: { sums: { requests: 2 } } });
+  store.write(toBatch([]), START_MS + 8 * DAY_MS);
+  expect(await usageOf(store, span)).toMatchObject({
+    ...{ fromMs: START_MS, untilMs: START_MS + 2 * HOUR_MS, resolution: 'hour' },
+    total: { sums: { requests: 4 } },
+  });
+  store.close(START_MS);
+});
+
+it('names in one gap what is left out for long', async () => {
+  const { store } = openStore(path);
+  for (let second = 0; second < 300; second++) {
+    const nowMs = START_MS + second * 1_000;
+    const gap = { fromMs: nowMs, toMs: nowMs + 999, records: 2 };
+    store.write({ ...toBatch([], nowMs), gaps: [{ ...gap, reason: 'behind' }] }, nowMs);
+  }
+  const nowMs = START_MS + HOUR_MS;
+  const later = { fromMs: nowMs, toMs: nowMs, records: 1, reason: 'behind' } as const;
+  store.write({ ...toBatch([], nowMs), gaps: [later] }, nowMs);
+  expect((await usageOf(store)).gaps).toEqual([
+    later,
+    { fromMs: START_MS, toMs: START_MS + 299_999, records: 600, reason: 'behind' },
+  ]);
+  store.close(START_MS);
+});
+
+it('a file stays below its limit, and the oldest records go first', async () => {
+  const maxSizeBytes = 16 * 1024 ** 2;
+  const { store } = openStore(path, { maxSizeBytes });
+  const noise = () => Array.from({ length: 512 }, () => Math.random().toString(16).slice(2, 18));
+  for (let round = 0; round < 30; round++) {
+    const batch = Array.from({ length: 64 }, () => makeRecord({ prefix_hashes: noise() }));
+    store.write(toBatch(batch), START_MS + round * 60_000);
+  }
+  const { records, kept } = await recordsOf(store);
+  expect(statSync(path).size + statSync(`${path}-wal`).size).toBeLessThanOrEqual(maxSizeBytes);
+  expect(records.length).toBeLessThan(30 * 64);
+  expect(records.length).toBeGreaterThan(64);
+  expect(kept.recordsMs).toBeGreaterThanOrEqual(START_MS);
+  expect((await usageOf(store)).total.sums.requests).toBe(30 * 64);
+  store.close(START_MS);
+});
+
+it('removes records, minutes and hours when they are as old as they may be', async () => {
+  const { store } = openStore(path, { maxAgeMs: DAY_MS });
+  store.write(toBatch([makeRecord()]), START_MS);
+  store.write(toBatch([]), START_MS + DAY_MS + 120_000);
+  expect((await recordsOf(store)).records).toEqual([]);
+  expect((await usageOf(store, { untilMs: START_MS + HOUR_MS / 2 })).total.sums.requests).toBe(1);
+  store.write(toBatch([]), START_MS + 8 * DAY_MS);
+  expect(await usageOf(store)).toMatchObject({ total: { sums: { requests: 1 } }, resolution: 'hour' });
+  store.write(toBatch([]), START_MS + 401 * DAY_MS);
+  expect((await usageOf(store)).total.sums.requests).toBe(0);
+  store.close(START_MS);
+});
+
+it('removes what a reload says is too old', async () => {
+  const { store } = openStore(path, { maxAgeMs: 7 * DAY_MS });
+  store.write(toBatch([makeRecord()]), START_MS);
+  store.write(toBatch([], START_MS + DAY_MS), START_MS + DAY_MS);
+  expect((await recordsOf(store)).records).toHaveLength(1);
+  store.configure({ maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: HOUR_MS });
+  store.write(toBatch([], START_MS + DAY_MS), START_MS + DAY_MS);
+  expect((await recordsOf(store)).records).toEqual([]);
+  store.close(START_MS);
+});
+
+it('finds a record by each of its ids, in open chunks and in complete blocks', async () => {
+  const { store } = openStore(path);
+  const records = Array.from({ length: 600 }, (_, index) =>
+    makeRecord({ response_id: `chatcmpl-${index}`, client_request_id: `mine-${index}` }),
+  );
+  for (let at = 0; at < records.length; at += 7) store.write(toBatch(records.slice(at, at + 7)), START_MS);
+  for (const record of [records[0], records[255], records[256], records[599]]) {
+    for (const id of [record?.request_id, record?.trace_id, record?.response_id, record?.client_request_id]) {
+      const found = await ask<RecordsAnswer>(store, { kind: 'find', id: id ?? '', limit: 10 });
+      expect(found.records.map((each) => each.record.request_id)).toEqual([record?.request_id]);
+    }
+  }
+  expect((await ask<RecordsAnswer>(store, { kind: 'find', id: 'nobody', limit: 10 })).records).toEqual([]);
+  store.close(START_MS);
+});
+
+it('lists pages that together have each record once', async () => {
+  const { store } = openStore(path);
+  const records = Array.from({ length: 700 }, (_, index) => makeRecord({ tenant: `t${index % 3}` }));
+  for (let at = 0; at < records.length; at += 50) store.write(toBatch(records.slice(at, at + 50)), START_MS);
+  const seen: string[] = [];
+  for (let before: number | null = null; ; ) {
+    const page: RecordsAnswer = await recordsOf(store, { filters: { tenant: 't1' }, before, limit: 60 });
+    seen.push(...page.records.map(({ record }) => record.request_id));
+    if (page.next === null) break;
+    before = page.next;
+  }
+  const expected = records.filter(({ tenant }) => tenant === 't1').map(({ request_id }) => request_id);
+  expect(seen).toEqual(expected.toReversed());
+  store.close(START_MS);
+});
+
+it('says which names nobody has had', async () => {
+  const { store } = openStore(path);
+  store.write(toBatch([makeRecord({ tenant: 'acme' })]), START_MS);
+  const asked = { filters: { tenant: 'nobody' } };
+  expect((await usageOf(store, asked)).unknown).toEqual(['tenant']);
+  expect((await recordsOf(store, asked)).unknown).toEqual(['tenant']);
+  expect((await usageOf(store, { filters: { tenant: 'acme' }, fromMs: START_MS + DAY_MS })).unknown).toEqual(
+    [],
+  );
+  store.close(START_MS);
+});
+
+it.each([
+  ['is no database', (file: string) => writeFileSync(file, 'x'.repeat(10_000)), 'damaged'],
+  ['was cut', (file: string) => truncateSync(file, statSync(file).size - 8192), 'damaged'],
+])('sets a file aside that %s, and begins anew', async (_, damage, reason) => {
+  const before = openStore(path).store;
+  for (let round = 0; round < 5; round++) {
+    before.write(toBatch(Array.from({ length: 256 }, () => makeRecord())), START_MS);
+  }
+  before.close(START_MS);
+  damage(path);
+  let opened = openStore(path);
+  if (opened.setAside === null) {
+    // It was closed well, so it was not checked: what its use finds is told, and it is opened again.
+    opened.store.db.close();
+    opened = openStore(path);
+  }
+  expect(opened.setAside?.reason).toBe(reason);
+  opened.store.write(toBatch([makeRecord()]), START_MS);
+  expect((await recordsOf(opened.store)).records).toHaveLength(1);
+  expect(readdirSync(folder)).toContain(opened.setAside?.name);
+  opened.store.close(START_MS);
+});
+
+it('sets a database of another version aside', () => {
+  const { store } = openStore(path);
+  store.db.exec('PRAGMA user_version = 99');
+  store.close(START_MS);
+  const opened = openStore(path);
+  expect(opened.setAside?.reason).toBe('version_99');
+  opened.store.close(START_MS);
+});
+
+it('no two gateways open one file', () => {
+  const { store } = openStore(path);
+  expect(() => openStore(path)).toThrow(expect.objectContaining({ errcode: 5 }));
+  store.close(START_MS);
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { wideStrings } from '#json/strings';
+
+const WINDOW_BYTES = 16 * 1024;
+/** The sizes of the first windows add up to these; later ones are whole. */
+const EDGES = [512, 512 + 1024, 512 + 1024 + 2048, WINDOW_BYTES, 2 * WINDOW_BYTES - 512, 2 * WINDOW_BYTES];
+
+function open() {
+  if (wideStrings === null) throw new Error('this Node has no WebAssembly');
+  return wideStrings;
+}
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.resetModules();
+});
+
+describe('strings read sixteen bytes at a time', () => {
+  it('end at the first quote, control character or wrong escape, wherever a window ends', () => {
+    for (const special of ['"', '\u001f', '\\x', '\\u00zz', '\\']) {
+      for (const edge of EDGES) {
+        for (let at = edge - 20; at <= edge + 20; at++) {
+          const bytes = Buffer.from(`${'a'.repeat(at)}${special}`);
+          expect(open().skip(bytes, 0, bytes.length)).toBe(at);
+        }
+      }
+    }
+  });
+
+  it('step over escapes that a window cuts', () => {
+    for (const edge of EDGES) {
+      for (let at = edge - 14; at <= edge + 2; at++) {
+        const bytes = Buffer.from(`${'a'.repeat(at)}\\ud83d\\ude00\\n${'b'.repeat(100)}"`);
+        expect(open().skip(bytes, 0, bytes.length)).toBe(bytes.length - 1);
+        expect(open().hasEscapes).toBe(true);
+        const decoded = open().decode(bytes, 0, bytes.length - 1);
+        expect(decoded.equals(Buffer.from(`${'a'.repeat(at)}😀\n${'b'.repeat(100)}`))).toBe(true);
+      }
+    }
+  });
+
+  it('decode to what JSON.parse decodes, lone surrogates as U+FFFD', () => {
+    const unit = fc.oneof(
+      fc.constantFrom(
+        '\\"',
+        '\\\\',
+        '\\/',
+        '\\n',
+        '\\u0000',
+        '\\ud83d',
+        '\\ude00',
+        '\\uD83D\\uDE00',
+        '\\u00E9',
+      ),
+      fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text).slice(1, -1)),
+    );
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 40 }), (units) => {
+        const contents = Buffer.from(units.join(''));
+        const text = String(JSON.parse(`"${contents}"`));
+        expect(open().decode(contents, 0, contents.length).toString()).toBe(Buffer.from(text).toString());
+      }),
+    );
+  });
+
+  it('count code points as JavaScript does', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 400 }), fc.nat(400), (text, count) => {
+        const utf8 = Buffer.from(text);
+        const points = [...text];
+        const end = open().advance(utf8, 0, utf8.length, count);
+        expect(end).toBe(Buffer.byteLength(points.slice(0, count).join('')));
+        expect(open().left).toBe(Math.max(0, count - points.length));
+      }),
+    );
+  });
+
+  it('are read alike without WebAssembly', async () => {
+    const texts = [
+      'lorem ipsum '.repeat(200),
+      'a = "b";\n  if (x) {\n'.repeat(200),
+      'Über 世界 😀 \\ '.repeat(900),
+      `${'x'.repeat(20_000)}\u0000"`,
+    ];
+    const describeAll = async () => {
+      const { createBodyInspector, endpointsByPath } = await import('#proxy');
+      const inspector = createBodyInspector({ salt: Buffer.from('salt'), blockChars: 64, maxBlocks: 128 });
+      const endpoint = endpointsByPath([]).get('/v1/chat/completions');
+      if (endpoint === undefined) throw new Error('there are no chats');
+      const bodies = texts.map((content) =>
+        Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] })),
+      );
+      const inspected = await Promise.all(bodies.map((body) => inspector.inspect([body], endpoint)));
+      return inspected.map((body) => body.describeText());
+    };
+    const expected = await describeAll();
+    vi.resetModules();
+    vi.stubGlobal('WebAssembly', undefined);
+    const { wideStrings: missing } = await import('#json/strings');
+    expect(missing).toBeNull();
+    expect(await describeAll()).toEqual(expected);
+    expect(expected[0]?.promptChars).toBe(2400);
+  });
+});

@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { DrainState } from '#replicas/drain-state';
+import { allocateSharedState, SharedState } from '#replicas/shared';
+import { Drains } from '../../../src/replicas/drains/replica-drains.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const WHY = { reason: null, at: '2026-01-01T00:00:00.000Z' };
+
+function createDrains(
+  silentWorkers: { now: readonly number[] },
+  stored: ReadonlyMap<string, DrainState> = new Map(),
+  nowMs?: () => number,
+) {
+  return new Drains({
+    shared: new SharedState(allocateSharedState(2), nowMs),
+    file: { read: async () => stored, write: async () => undefined, close: async () => undefined },
+    barrier: async () => silentWorkers.now,
+    log: { debug: () => undefined },
+  });
+}
+
+test('a drain is confirmed when every worker has answered', async () => {
+  const drains = createDrains({ now: [] });
+  drains.set('a', true, WHY);
+  expect(drains.isConfirmed('a')).toBe(false);
+  expect(await drains.confirm('a')).toEqual([]);
+  expect(drains.isConfirmed('a')).toBe(true);
+  drains.set('a', false, WHY);
+  expect(drains.isConfirmed('a')).toBe(false);
+});
+
+test('a worker that does not answer is reported, and asked again until it does', async () => {
+  const silent = { now: [2] };
+  const drains = createDrains(silent);
+  drains.set('a', true, WHY);
+  expect(await drains.confirm('a')).toEqual([2]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(drains.isConfirmed('a')).toBe(false);
+
+  silent.now = [];
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(drains.isConfirmed('a')).toBe(true);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('an old answer does not confirm a state that has changed since', async () => {
+  const silent = { now: [1] };
+  const drains = createDrains(silent);
+  drains.set('a', true, WHY);
+  const confirming = drains.confirm('a');
+  drains.set('a', false, WHY);
+  drains.set('a', true, WHY);
+  silent.now = [];
+  await confirming;
+  expect(drains.isConfirmed('a')).toBe(false);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('the state that an earlier run stored is confirmed before a worker runs', async () => {
+  const earlier = createDrains({ now: [] });
+  earlier.set('a', true, WHY);
+  const drains = createDrains({ now: [1] }, new Map([['a', earlier.stateOf('a')]]));
+  await drains.restore();
+  expect(drains.stateOf('a')).toEqual(earlier.stateOf('a'));
+  expect(drains.isConfirmed('a')).toBe(true);
+});
+
+test('a second drain keeps the time of the first, and returns the state before', () => {
+  const drains = createDrains({ now: [] });
+  expect(drains.set('a', true, { reason: null, at: 'first' }).before.drained).toBe(false);
+  expect(drains.set('a', true, { reason: null, at: 'second' }).before.drained).toBe(true);
+  expect(drains.stateOf('a')).toMatchObject({ drained: true, since: 'first', reason: null });
+});
+
+test('a reason that is given later is kept', () => {
+  const drains = createDrains({ now: [] });
+  drains.set('a', true, { reason: 'new driver', at: 'first' });
+  drains.set('a', true, { reason: null, at: 'second' });
+  const first = drains.stateOf('a');
+  expect(first).toMatchObject({ since: 'first', reason: 'new driver' });
+  drains.set('a', true, { reason: 'new kernel', at: 'third' });
+  expect(drains.stateOf('a')).toMatchObject({ since: 'first', reason: 'new kernel' });
+  expect(drains.stateOf('a').version > first.version).toBe(true);
+});
+
+describe('a ramp that was on at the last stop', () => {
+  const NOON = Date.parse('2026-01-01T12:00:00.000Z');
+  const state = {
+    drained: false,
+    since: '2026-01-01T12:00:00.000Z',
+    reason: null,
+    version: '',
+    rampMs: 60_000,
+  };
+
+  test.each([
+    [0, { elapsedMs: 0, durationMs: 60_000 }],
+    [45_000, { elapsedMs: 45_000, durationMs: 60_000 }],
+    [60_000, null],
+    // The clock was set back.
+    [-3_600_000, { elapsedMs: 0, durationMs: 60_000 }],
+  ])('is as far as the time %i ms after the undrain says', async (afterMs, progress) => {
+    const drains = createDrains({ now: [] }, new Map([['a', state]]), () => 5_000);
+    await drains.restore(NOON + afterMs);
+    expect(drains.rampOf('a')).toEqual(progress);
+  });
+});

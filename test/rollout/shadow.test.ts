@@ -1,0 +1,64 @@
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { start } from '../cli/invoke.ts';
+import { answerError, drainedNames, setUp, TOKEN, underLoad } from './scene.ts';
+
+const SHADOW = ['--shadow', '100%', '--ramp', '0s', '--exec', 'true'];
+
+describe('gateway rollout --shadow', () => {
+  test('never lets a client meet an engine that is bad after its restart', async () => {
+    const { gateway, replicas, begin } = await setUp(['a', 'b']);
+    replicas.get('a')?.answer(answerError(500));
+    await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+
+    const outcome = await underLoad(gateway, begin(['a', ...SHADOW]));
+
+    expect(outcome).toMatchObject({ exitCode: 3 });
+    expect(outcome.stdout + outcome.stderr).toContain('in the shadow is worse than what clients get');
+    expect(replicas.get('a')?.requests.length).toBeGreaterThan(0);
+    expect(gateway.records.every(({ replica, status }) => replica === 'b' && status === 200)).toBe(true);
+    expect(await drainedNames(gateway)).toEqual(['a']);
+  });
+
+  test('goes on when the replica is as good as those that serve', async () => {
+    const { gateway, begin } = await setUp(['a', 'b']);
+
+    const outcome = await underLoad(
+      gateway,
+      begin(['a', ...SHADOW, '--verdict', 'warn', '--compare-timeout', '3s']),
+    );
+
+    expect(outcome).toMatchObject({ exitCode: 0 });
+    expect(outcome.stdout).toContain('in the shadow');
+    expect(await drainedNames(gateway)).toEqual([]);
+  });
+
+  test('keeps its share where the rollout goes on by its id', async () => {
+    const { gateway, roll, folder } = await setUp(['a', 'b']);
+    const lenient = ['--verdict', 'warn', '--compare-timeout', '3s'];
+    const failed = await roll('a', ...SHADOW.slice(0, -1), 'false', ...lenient);
+    expect(failed).toMatchObject({ exitCode: 1 });
+    const { rollouts } = (await (await gateway.admin('/admin/rollouts')).json()) as {
+      rollouts: { id: string }[];
+    };
+
+    const elsewhere = ['--admin', gateway.adminUrl, '--state', join(folder, 'elsewhere.json')];
+    const resume = ['rollout', '--resume', rollouts[0]?.id ?? '', ...elsewhere, '--exec', 'true'];
+    const outcome = await underLoad(gateway, start(resume, TOKEN));
+
+    expect(outcome).toMatchObject({ exitCode: 0 });
+    expect(outcome.stdout).toContain('in the shadow');
+  });
+
+  test.for([
+    [['--shadow', 'much'], "option '--shadow' needs per cent such as 5%"],
+    [['--shadow', '5%', '--verdict', 'off'], "'--shadow' judges: it excludes '--verdict off'"],
+  ] as const)('refuses %j', async ([args, message]) => {
+    const { roll } = await setUp(['a', 'b']);
+
+    const outcome = await roll('a', ...args);
+
+    expect(outcome).toMatchObject({ exitCode: 2 });
+    expect(outcome.stderr).toContain(message);
+  });
+});
