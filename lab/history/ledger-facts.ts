@@ -1,7 +1,7 @@
 import { LEDGER, RECORD_FIELDS } from '#otel/record/registry';
 import type { SpanValues } from '#records/files';
 
-/** What a ledger span says of the numbers from `first` to `last`. */
+/** What a ledger span says of the records that it covers. */
 export interface LedgerFacts {
   readonly instance: string;
   /** The numbers that were queued. */

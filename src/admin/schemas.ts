@@ -5,7 +5,7 @@ import type { Drains } from '#replicas/drains';
 import { HEALTH_JUDGES } from '#replicas/health-state';
 import { REACHABILITIES, REACHABILITY_REASONS } from '#replicas/reachability';
 import type { RegisteredReplica } from '#replicas/registry';
-import type { BackgroundCount } from '#replicas/terms';
+import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 import type { FleetControl } from './admin-collaborators.ts';
 import { roundTo3 } from './shown-record.ts';
 
@@ -142,10 +142,7 @@ export const absentReplicaSchema = z
     ),
     since: z.iso.datetime().nullable(),
     reason: z.string().nullable(),
-    safe_to_stop: z
-      .boolean()
-      .nullable()
-      .describe('After a drain in a fleet as of a replica. Otherwise null: it is not known.'),
+    safe_to_stop: z.boolean().nullable().describe('In a fleet as of a replica. Null: it is not known.'),
     absent: z.literal(true),
   })
   .meta({ id: 'AbsentReplica' });
@@ -233,6 +230,17 @@ export function toAbsentReplicaJson(
 ): z.output<typeof absentReplicaSchema> {
   const { drained, since, reason } = drains.stateOf(name);
   return { name, drained, inflight, since, reason, safe_to_stop: isSafeToStop, absent: true };
+}
+
+/** What the fleet knows of a name whose replica this gateway has removed, as JSON. */
+export function toRemovedReplicaJson(
+  name: string,
+  drains: Drains,
+  fleet: FleetControl,
+): z.output<typeof absentReplicaSchema> {
+  const own = { inflight: 0, background: NO_BACKGROUND };
+  const { inflight, safeToStop: isSafeToStop } = fleet.drainStatusOf(name, own);
+  return toAbsentReplicaJson(name, { inflight, isSafeToStop }, drains);
 }
 
 /** How many requests wait for a replica on this gateway. */

@@ -164,10 +164,7 @@ export class Kubelet implements AsyncDisposable {
     const { volumes, env, hostsPath } = await this.#persist(async () => ({
       volumes: await makeVolumes(this.#api, pod, where),
       env: await this.#readEnv(pod, spec),
-      hostsPath: await writeHosts(this.#api, pod.metadata.namespace ?? 'default', {
-        folder,
-        hosts: this.#hosts,
-      }),
+      hostsPath: await this.#writeHosts(pod, folder),
     }));
     Object.assign(running, { volumes, env });
     const mounts = (spec.volumeMounts ?? []).flatMap(({ name, mountPath }) => {
@@ -185,6 +182,11 @@ export class Kubelet implements AsyncDisposable {
   }
 
   /** Does it again until it succeeds, as a kubelet that waits for what a pod refers to, or until this ends. */
+  /** The host names that a pod sees, as a file; its path. */
+  #writeHosts({ metadata }: Pod, folder: string): Promise<string> {
+    return writeHosts(this.#api, metadata.namespace ?? 'default', { folder, hosts: this.#hosts });
+  }
+
   async #persist<T>(act: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -294,10 +296,7 @@ export class Kubelet implements AsyncDisposable {
     const [spec] = pod.spec.containers;
     const command = spec.lifecycle?.[kind]?.exec?.command;
     if (command === undefined) return;
-    const hostsPath = await writeHosts(this.#api, pod.metadata.namespace ?? 'default', {
-      folder: running.folder,
-      hosts: this.#hosts,
-    });
+    const hostsPath = await this.#writeHosts(pod, running.folder);
     const script = 'mount --bind "$1" /etc/hosts && shift && exec "$@"';
     const args = ['--mount', 'sh', '-c', script, 'hook', hostsPath, ...command];
     const options = { env: { PATH: process.env.PATH, ...env }, timeout: 700_000 };

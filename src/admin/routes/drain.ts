@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { withoutControls } from '#otel/base';
 import { type DrainState, MAX_RAMP_MS } from '#replicas/drain-state';
-import { NO_BACKGROUND } from '#replicas/terms';
 import type { AdminCollaborators, FleetControl } from '../admin-collaborators.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
@@ -13,6 +12,7 @@ import {
   replicaSchema,
   toAbsentReplicaJson,
   toDrainStatus,
+  toRemovedReplicaJson,
   toReplicaJson,
 } from '../schemas.ts';
 import { replicaNotFound } from '../unknown-name.ts';
@@ -102,7 +102,7 @@ export const drainReplica = defineRoute({
       tokenName: caller?.name ?? null,
     });
     // A pod that stops was perhaps removed a moment ago, by what Kubernetes has told.
-    const replica = registry.find(name) ?? registry.removing.find((each) => each.name === name);
+    const replica = registry.findAny(name);
     const others = registry.hasRemoved(name) ? fleet : null;
     const { wait: timeoutMs = 0 } = query;
     using place = timeoutMs > 0 ? idleWatcher.takePlace() : null;
@@ -189,15 +189,11 @@ async function drainRemoved(
   collaborators: AdminCollaborators & { readonly fleet: FleetControl },
 ): Promise<z.output<typeof drainSchema>> {
   const { drains, fleet, idleWatcher } = collaborators;
-  const own = { inflight: 0, background: NO_BACKGROUND };
   const result = await changeDrain({ name, inflight: 0 }, 'drain', details, collaborators);
-  const status = () => {
-    const { inflight, safeToStop } = fleet.drainStatusOf(name, own);
-    return { inflight, isSafeToStop: safeToStop };
-  };
-  const isOver = () => !drains.stateOf(name).drained || status().isSafeToStop === true;
+  const toJson = () => toRemovedReplicaJson(name, drains, fleet);
+  const isOver = () => !drains.stateOf(name).drained || toJson().safe_to_stop === true;
   await idleWatcher.waitUntil({}, isOver, wait);
-  return toDrainJson('drain', () => toAbsentReplicaJson(name, status(), drains), result);
+  return toDrainJson('drain', toJson, result);
 }
 
 /** The reason of a drain by a pod, which marks it as the pod's own. */

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { defineRoute, json } from '../route.ts';
-import { replicaSchema, toReplicaJson, waitingSchema } from '../schemas.ts';
+import {
+  absentReplicaSchema,
+  replicaSchema,
+  toRemovedReplicaJson,
+  toReplicaJson,
+  waitingSchema,
+} from '../schemas.ts';
 import { sourceSchema, toSourceJson } from '../source-schema.ts';
 import { replicaNotFound } from '../unknown-name.ts';
 
@@ -42,13 +48,20 @@ export const showReplica = defineRoute({
   summary: 'One replica, after a probe',
   description:
     'The gateway requests `health.path` from the replica, for at most five seconds, and returns the result in ' +
-    '`reachability`. It does not probe a drained replica.',
-  response: { description: 'The replica.', content: json(z.object({ replica: replicaSchema })) },
+    '`reachability`. It does not probe a drained replica, or one that is being removed. In a fleet a replica that this ' +
+    'gateway removed up to ten minutes ago is shown with what other gateways have in flight there.',
+  response: {
+    description: 'The replica.',
+    content: json(z.object({ replica: z.union([replicaSchema, absentReplicaSchema]) })),
+  },
   errors: ['replica_not_found'],
-  async handle({ params: { name } }, { registry, fleet, ask }) {
-    const replica = registry.find(name);
-    if (replica === undefined) return replicaNotFound(name, registry);
-    await ask(replica);
+  async handle({ params: { name } }, { registry, drains, fleet, ask }) {
+    const replica = registry.findAny(name);
+    if (replica === undefined) {
+      if (fleet === null || !registry.hasRemoved(name)) return replicaNotFound(name, registry);
+      return { body: { replica: toRemovedReplicaJson(name, drains, fleet) } };
+    }
+    if (!replica.isRemoving) await ask(replica);
     return { body: { replica: toReplicaJson(replica, fleet) } };
   },
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, callDrain, openAdmin, UnreachableError } from '#cli/admin-client';
+import { type AdminClient, callDrain, openAdmin, RefusedError, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
@@ -145,15 +145,14 @@ async function poll(
   client: AdminClient,
   { name, signal }: DrainWait,
 ): Promise<DrainStatus | 'removed' | null> {
-  let answer: unknown;
   try {
-    answer = await client.call('GET', '/admin/replicas', signal);
+    const answer = await client.call('GET', `/admin/replicas/${encodeURIComponent(name)}`, signal);
+    return toStatus(memberOf(answer, 'replica'));
   } catch (error) {
     if (error instanceof UnreachableError) return null;
+    if (error instanceof RefusedError && error.code === 'replica_not_found') return 'removed';
     throw error;
   }
-  const view = itemsOf(answer, 'replicas').find((replica) => memberOf(replica, 'name') === name);
-  return view === undefined ? 'removed' : toStatus(view);
 }
 
 /** Reads a replica of the admin API. A missing member is unknown. */

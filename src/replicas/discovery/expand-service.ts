@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { ReplicaConfig } from '#replicas/terms';
+import { byName } from './by-name.ts';
 import type { Endpoint } from './resolver.ts';
 import type { ServiceConfig } from './servers.ts';
 
@@ -8,9 +9,6 @@ const HOST_NAME = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;
 
 /** The names that the configuration allows. */
 const REPLICA_NAME = /^[A-Za-z0-9._~-]{1,128}$/;
-
-/** vllm-9 before vllm-10. One for all comparisons: making it takes a hundred times as long as one of them. */
-const BY_NAME = new Intl.Collator('en', { numeric: true });
 
 /** Whether the replicas of a service are the targets of SRV records. */
 export function hasSrvRecords(service: ServiceConfig): boolean {
@@ -25,7 +23,7 @@ export function expandService(service: ServiceConfig, endpoints: readonly Endpoi
   return endpoints
     .filter(({ host }) => isIP(host) !== 0 || HOST_NAME.test(host))
     .map((endpoint) => toReplica(service, endpoint))
-    .toSorted((a, b) => BY_NAME.compare(a.name, b.name));
+    .toSorted(byName);
 }
 
 function toReplica(
@@ -65,10 +63,10 @@ export interface MergedReplicas {
 
 /** Removes duplicates: of several replicas with one name, the first one stays. */
 export function mergeReplicas(replicas: readonly ReplicaConfig[]): MergedReplicas {
-  const byName = new Map<string, ReplicaConfig>();
-  for (const replica of replicas) if (!byName.has(replica.name)) byName.set(replica.name, replica);
+  const firstOf = new Map<string, ReplicaConfig>();
+  for (const replica of replicas) if (!firstOf.has(replica.name)) firstOf.set(replica.name, replica);
   return {
-    replicas: [...byName.values()],
-    leftOut: replicas.filter((replica) => byName.get(replica.name) !== replica),
+    replicas: [...firstOf.values()],
+    leftOut: replicas.filter((replica) => firstOf.get(replica.name) !== replica),
   };
 }

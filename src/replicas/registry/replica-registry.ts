@@ -62,14 +62,9 @@ export class ReplicaRegistry {
     return this.#replicas.filter(({ shadow }) => shadow === null);
   }
 
-  /** Removed replicas that still finish requests. */
-  get removing(): readonly RegisteredReplica[] {
-    return this.#retired.map(({ replica }) => replica).filter(isPresent);
-  }
-
-  /** The configured replicas, followed by those that are being removed. */
+  /** The configured replicas, followed by the removed ones that still finish requests. */
   get all(): readonly RegisteredReplica[] {
-    return [...this.#replicas, ...this.removing];
+    return [...this.#replicas, ...this.#retired.map(({ replica }) => replica).filter(isPresent)];
   }
 
   /** Requests that wait because all replicas of their model are at their `max_inflight`, in all workers. */
@@ -92,6 +87,11 @@ export class ReplicaRegistry {
 
   find(name: string): RegisteredReplica | undefined {
     return this.#replicas.find((replica) => replica.name === name);
+  }
+
+  /** The replica of this name, or one that is being removed. */
+  findAny(name: string): RegisteredReplica | undefined {
+    return this.all.find((replica) => replica.name === name);
   }
 
   /** Whether a replica of this name was removed in the last ten minutes: other gateways may still serve it. */

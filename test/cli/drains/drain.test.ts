@@ -15,6 +15,8 @@ const drained = (inflight: number, members: Partial<typeof REPLICA> = {}) => ({
   ...members,
 });
 
+const REFUSED = { status: 404, body: { error: { code: 'replica_not_found', message: 'There is none.' } } };
+
 /** An admin API that answers the drain with the first of these views of the replica, and each poll with the next. */
 function startDraining(views: readonly (typeof REPLICA | 'gone' | 'away')[], members: object = {}) {
   let polls = 0;
@@ -22,7 +24,7 @@ function startDraining(views: readonly (typeof REPLICA | 'gone' | 'away')[], mem
     const view = views[Math.min(method === 'POST' ? 0 : ++polls, views.length - 1)];
     if (view === 'away') return null;
     if (method === 'POST') return { body: { replica: view, was_drained: false, ...members } };
-    return { body: { replicas: view === 'gone' ? [] : [{ ...REPLICA, name: 'other' }, view] } };
+    return view === 'gone' ? REFUSED : { body: { replica: view } };
   });
 }
 
@@ -175,6 +177,17 @@ describe('gateway drain --wait', () => {
   ] as const)('exits with 1 when the replica is %s meanwhile', async (_, view, said) => {
     const { url } = await startDraining([drained(2), view]);
     expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 1, stderr: `gateway: ${said}\n` });
+  });
+
+  it('waits for the other gateways where the replica is removed from this one', async () => {
+    const absent = (inflight: number) => ({
+      ...{ name: 'vllm-a', drained: true, inflight, safe_to_stop: inflight === 0, absent: true },
+    });
+    const { url } = await startDraining([absent(2), absent(1), absent(0)] as never);
+    const { exitCode, stdout } = await invoke(wait(url), TOKEN);
+    expect(stdout).toContain('vllm-a: 1 in flight\n');
+    expect(stdout.endsWith('vllm-a is safe to stop\n')).toBe(true);
+    expect(exitCode).toBe(0);
   });
 
   it('keeps waiting while the gateway does not answer', async () => {

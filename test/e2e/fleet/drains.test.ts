@@ -1,6 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { createGate } from '#testkit/gates.ts';
-import { chatTo, startFleet } from './start-fleet.ts';
+import { createGate, type Gate } from '#testkit/gates.ts';
+import { chatTo, type FleetGateway, startFleet, type TestFleet } from './start-fleet.ts';
+
+/** Two requests of a gateway, one at each replica, that wait until `open`. When it is left they have been answered. */
+async function holdAtX(
+  { replicas }: TestFleet,
+  { gateway }: FleetGateway,
+): Promise<AsyncDisposable & Pick<Gate, 'open'>> {
+  const gate = createGate();
+  for (const replica of [replicas.x, replicas.y]) replica.answer(gate.script);
+  const answers = [gateway.chat(), gateway.chat()];
+  await replicas.x.nextRequest();
+  return {
+    open: gate.open,
+    async [Symbol.asyncDispose]() {
+      gate.open();
+      for (const answer of answers) await (await answer).arrayBuffer();
+    },
+  };
+}
 
 describe.concurrent('two gateways that share a Redis server', () => {
   test('a drain on one applies on the other when it is answered, and an undrain lets both send again', async () => {
@@ -25,41 +43,34 @@ describe.concurrent('two gateways that share a Redis server', () => {
   test('a replica is safe to stop when the other gateway has nothing in flight on it, and not before', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    const { x, y } = fleet.replicas;
-    const gate = createGate();
-    for (const replica of [x, y]) replica.answer(gate.script);
-    const answers = [b.gateway.chat(), b.gateway.chat()];
-    await x.nextRequest();
+    await using held = await holdAtX(fleet, b);
 
     await a.until('x', ({ inflight }) => inflight === 1);
     expect((await a.drain('x')).replica).toMatchObject({ drained: true, inflight: 1, safe_to_stop: false });
     const waiting = a.drain('x', '?wait=30s');
-    gate.open();
+    held.open();
     expect((await waiting).replica).toMatchObject({ inflight: 0, safe_to_stop: true, unconfirmed: [] });
     expect((await b.replica('x')).inflight).toBe(0);
-    for (const answer of answers) await (await answer).arrayBuffer();
   });
 
   test('a replica that this gateway has removed is drained where another one still serves it', async () => {
     await using fleet = await startFleet('gw-a', 'gw-b');
     const [a, b] = fleet.gateways;
-    const { x, y } = fleet.replicas;
-    const gate = createGate();
-    for (const replica of [x, y]) replica.answer(gate.script);
-    const answers = [b.gateway.chat(), b.gateway.chat()];
-    await x.nextRequest();
+    await using held = await holdAtX(fleet, b);
     await a.until('x', ({ inflight }) => inflight === 1);
     // As when the pod terminates, of which gw-b has not heard yet.
-    a.gateway.writeConfig({ replicas: [y] });
+    a.gateway.writeConfig({ replicas: [fleet.replicas.y] });
     expect((await a.gateway.reload()).status).toBe(200);
 
+    const shown = async () => (await (await a.gateway.admin('/admin/replicas/x')).json()) as object;
+    expect(await shown()).toMatchObject({ replica: { absent: true, drained: false, safe_to_stop: false } });
     const drained = { name: 'x', absent: true, drained: true };
     expect((await a.drain('x')).replica).toMatchObject({ ...drained, inflight: 1, safe_to_stop: false });
     await b.until('x', (answer) => answer.drained);
     const waiting = a.drain('x', '?wait=30s');
-    gate.open();
+    held.open();
     expect((await waiting).replica).toMatchObject({ ...drained, inflight: 0, safe_to_stop: true });
-    for (const answer of answers) await (await answer).arrayBuffer();
+    expect(await shown()).toMatchObject({ replica: { ...drained, inflight: 0, safe_to_stop: true } });
     expect((await a.post('/admin/replicas/never-there/drain')).status).toBe(404);
   });
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import {
   answerJson,
@@ -248,6 +249,7 @@ describe('a wait is bounded', () => {
     a.answerOnce(answerJson({ error: 'busy' }, { status: 503 }));
     const twice = ask('twice', 'm');
     await untilWaiting(gateway, 1);
+    await sleep(300); // so that no timer's rounding decides which of them waits longer
     const once = ask('once', 'of-b');
     await untilWaiting(gateway, 2);
     await a.answerNext();

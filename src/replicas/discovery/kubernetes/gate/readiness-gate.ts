@@ -1,6 +1,7 @@
 import { atMostOncePerMinute, inParallel } from '#base';
 import { type Clock, systemClock } from '#otel/base';
 import { MAX_REPLICAS } from '#replicas/shared';
+import { byName } from '../../by-name.ts';
 import { expandService } from '../../expand-service.ts';
 import type { Endpoint } from '../../resolver.ts';
 import type { ServiceConfig } from '../../servers.ts';
@@ -98,7 +99,7 @@ export class ReadinessGate {
   get state(): ReadinessGateState {
     const waiting = [...this.#pods.values()].filter(({ isConfirmed }) => !isConfirmed);
     const oldest = waiting
-      .toSorted((a, b) => a.seenAtMs - b.seenAtMs || byName(a, b))
+      .toSorted((a, b) => a.seenAtMs - b.seenAtMs || byName(a.reference, b.reference))
       .slice(0, MAX_SHOWN_PODS);
     return {
       ...this.#status,
@@ -223,10 +224,6 @@ export class ReadinessGate {
   #fieldsOf(pod: string) {
     return { service: this.#service.name, pod, condition: this.#condition };
   }
-}
-
-function byName(a: UnreadyPod, b: UnreadyPod): number {
-  return a.reference.name.localeCompare(b.reference.name, 'en', { numeric: true });
 }
 
 function toAdvice(error: ApiError): string {
