@@ -7,6 +7,7 @@ COPY . .
 RUN npm ci && npm prune --omit=dev --ignore-scripts
 
 FROM node:26.10.0-slim
+LABEL org.opencontainers.image.title=Spangate org.opencontainers.image.licenses=Apache-2.0
 # STATE_DIRECTORY: a relative state_dir is in the volume, not beside the file. container: the gateway says what only this
 # container reaches. MALLOC_ARENA_MAX: one arena per thread would take 40 MB more.
 ENV NODE_ENV=production \

@@ -27,6 +27,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'history/kills': 'a gateway that is killed again and again: sums of its history beside those of its ledger',
   'history/limit':
     'a gateway whose history is at its limit for an hour: its sums beside what clients were answered; writes docs/evidence/history.md',
+  image: 'the Dockerfile, built by buildah without privileges; the image started, asked and stopped',
   llama: 'a gateway before real llama.cpp servers',
   'llama/compare':
     'quantizations in real llama.cpp servers, compared by gateway compare; writes docs/evidence/shadow.md',

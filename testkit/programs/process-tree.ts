@@ -37,7 +37,8 @@ export function readRssBytes(pid: number): number {
   return sum(treeOf(pid).map((id) => Number(readStat(id)[21] ?? 0))) * PAGE_BYTES;
 }
 
-function treeOf(pid: number): readonly number[] {
+/** The ids of a process and its descendants. */
+export function treeOf(pid: number): readonly number[] {
   if (pid === 0) return [];
   const children = threadsOf(pid).flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
