@@ -47,19 +47,23 @@ export async function installPackage(tarball: string, prefix: string): Promise<I
   return { version: await askVersion(command), command };
 }
 
-/** Unpacks the single file for this machine. */
-export async function installFile(compressed: string, folder: string): Promise<Installed> {
+/** Unpacks a single file. Returns its path. */
+export async function unpackFile(compressed: string, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const file = join(folder, 'gateway');
-  await unpack(compressed, file);
+  await pipeline(createReadStream(compressed), createGunzip(), createWriteStream(file));
+  await chmod(file, 0o755);
+  return file;
+}
+
+/** Unpacks the single file for this machine. */
+export async function installFile(compressed: string, folder: string): Promise<Installed> {
+  const file = await unpackFile(compressed, folder);
   return { version: await askVersion([file]), command: [file] };
 }
 
-/** The processor that a compressed executable is for, by the head of its ELF file. */
-export async function readProcessor(compressed: string, folder: string): Promise<string> {
-  const path = join(folder, 'other');
-  await mkdir(folder, { recursive: true });
-  await unpack(compressed, path);
+/** The processor that an executable is for, by the head of its ELF file. */
+export async function readProcessor(path: string): Promise<string> {
   await using file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(20), { position: 0 });
   // e_machine (ELF-64): 62 is AMD x86-64, 183 is AArch64.
@@ -79,11 +83,7 @@ export async function packCommit(commit: string, folder: string): Promise<string
   return await findFile(folder, /^spangate-.*\.tgz$/);
 }
 
-async function unpack(compressed: string, target: string): Promise<void> {
-  await pipeline(createReadStream(compressed), createGunzip(), createWriteStream(target));
-  await chmod(target, 0o755);
-}
-
-async function askVersion([file = '', ...words]: readonly string[]): Promise<string> {
+/** What a gateway says to `--version`. The words start it. */
+export async function askVersion([file = '', ...words]: readonly string[]): Promise<string> {
   return (await run(file, [...words, '--version'])).stdout.trim();
 }

@@ -3,14 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startProgram } from '#testkit/programs/program.ts';
 import { startProgress } from '#testkit/programs/progress.ts';
-import { checkSums, findFile, installFile, installPackage, packCommit, readProcessor } from './artefacts.ts';
+import {
+  checkSums,
+  findFile,
+  installFile,
+  installPackage,
+  packCommit,
+  readProcessor,
+  unpackFile,
+} from './artefacts.ts';
+import { emulate, findEmulator } from './emulated.ts';
 import { upgrade } from './upgrade.ts';
 
 const USAGE = `npm run lab -- release [options]
   Installs what \`npm run release\` has put into build/release, each in a clean folder, by the commands of docs/install.md.
   Then two gateways behind HAProxy, under load, go from the package of an earlier commit to the new package, to the single
   file, and back; state_dir stays. Exits with 1 if a request fails, a record is missing, or drains, history or spool are
-  not kept. Needs haproxy.
+  not kept. The executable for the other processor runs under qemu, if that is installed with its libraries (Debian:
+  qemu-user-static, libc6-arm64-cross, libstdc++6-arm64-cross, libatomic1-arm64-cross). Needs haproxy.
   --from    the folder of the release (default build/release)
   --before  the package to upgrade from: a .tgz, or a commit, whose package is made (default HEAD~1)`;
 
@@ -18,7 +28,7 @@ const { from, before } = startProgram(USAGE, {
   from: { type: 'string', default: 'build/release' },
   before: { type: 'string', default: 'HEAD~1' },
 });
-const progress = startProgress(4);
+const progress = startProgress(5);
 await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-release-'));
 const inFolder = (name: string) => join(folder.path, name);
 
@@ -28,15 +38,21 @@ const installed = await progress.during('installs the package', async () =>
 );
 console.log(`npm install --global spangate.tgz: gateway --version says ${installed.version}`);
 const other = process.arch === 'x64' ? 'arm64' : 'x64';
-const { own, processor } = await progress.during('unpacks the executables', async () => ({
+const { own, otherFile } = await progress.during('unpacks the executables', async () => ({
   own: await installFile(await findFile(from, new RegExp(`-linux-${process.arch}\\.gz$`)), inFolder('file')),
-  processor: await readProcessor(
-    await findFile(from, new RegExp(`-linux-${other}\\.gz$`)),
-    inFolder('other'),
-  ),
+  otherFile: await unpackFile(await findFile(from, new RegExp(`-linux-${other}\\.gz$`)), inFolder('other')),
 }));
+const processor = await readProcessor(otherFile);
 console.log(`gunzip gateway-linux-${process.arch}.gz: gateway --version says ${own.version}`);
-console.log(`gunzip gateway-linux-${other}.gz: an executable for ${processor}, which does not run here`);
+console.log(`gunzip gateway-linux-${other}.gz: an executable for ${processor}`);
+const emulator = await findEmulator(other);
+if (typeof emulator === 'string') console.log(`It was not run: this machine has ${emulator}.`);
+else {
+  const said = await progress.during(`runs the executable for ${other} under qemu`, () =>
+    emulate(emulator, otherFile, inFolder('emulated')),
+  );
+  for (const line of said) console.log(`under qemu: ${line}`);
+}
 const earlier = await progress.during('makes and installs the earlier package', async () => {
   const tarball = before.endsWith('.tgz') ? before : await packCommit(before, inFolder('earlier-checkout'));
   return await installPackage(tarball, inFolder('earlier'));
