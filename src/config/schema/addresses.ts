@@ -67,8 +67,10 @@ function urlOf(title: string, parse: (text: string) => string | null) {
   });
 }
 
-/** A host without a scheme: `10.0.0.11:8000`, `localhost:8000/v1`. */
+/** A port that does not exist; a host without a scheme: `10.0.0.11:8000`, `localhost:8000/v1`. */
 function explainUrl(text: string): string | null {
+  const [, port = '0'] = /^https?:\/\/[^/?#@]*:(\d+)(?:[/?#]|$)/i.exec(text) ?? [];
+  if (Number(port) > 65_535) return 'a port is at most 65535';
   return /^(?:[A-Za-z0-9._-]+|\[[\da-f:]+\])(?::\d{1,5})?(?:\/.*)?$/i.test(text)
     ? 'http:// is missing'
     : null;

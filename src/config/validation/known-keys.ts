@@ -12,13 +12,14 @@ export function isExtensionKey(key: string): boolean {
 export function explainUnknownKey(path: readonly PropertyKey[], key: string): string {
   if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
   const siblings = Object.keys(keysOf(schemaAt(path)));
-  // Else the whole path of a key with that name in another section.
-  const meant =
-    closestName(key, siblings) ??
-    allPaths(configSchema).find((known) => isSameName(known.split('.').at(-1) ?? '', key));
+  const near = closestName(key, siblings);
+  // A key with that name in another section: in a section with keys of its own it is one guess among them.
+  const far = allPaths(configSchema).find((known) => isSameName(known.split('.').at(-1) ?? '', key));
+  const meant = near ?? (path.length === 0 ? far : undefined);
   if (meant !== undefined) return `unknown key; did you mean ${meant}?`;
   const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
-  return `unknown key, expected one of ${siblings.join(', ')}${own}`;
+  const other = far === undefined ? '' : `; or did you mean ${far}?`;
+  return `unknown key, expected one of ${siblings.join(', ')}${own}${other}`;
 }
 
 function allPaths(schema: z.core.$ZodType, prefix = ''): string[] {

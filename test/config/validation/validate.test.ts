@@ -202,8 +202,15 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'a port that does not exist',
+      'replicas:\n  - { name: a, url: "http://127.0.0.1:99999/v1", models: [m] }\nexport: { endpoint: "http://c:4318" }\n',
+      [
+        '2: replicas[0].url: found "http://127.0.0.1:99999/v1", expected an http:// or https:// URL without credentials (put a key into api_key), query or fragment; a port is at most 65535',
+      ],
+    ],
+    [
       'unknown keys, similar to known ones or not',
-      `gatway: {}\nadmin_listen: localhost:1\ncolour: red\n${REPLICA}timeouts:\n  firstByte: 1s\nlimits:\n  bdy: 1\nexport:\n  retry: { inital: 1s }\n`,
+      `gatway: {}\nadmin_listen: localhost:1\ncolour: red\n${REPLICA}timeouts:\n  firstByte: 1s\nlimits:\n  bdy: 1\nexport:\n  retry: { inital: 1s }\n  file: { path: ./records }\n`,
       [
         '1: gatway: unknown key; did you mean gateway?',
         '2: admin_listen: unknown key; did you mean gateway.admin_listen?',
@@ -211,6 +218,7 @@ describe('a wrong configuration is reported by line and key path, with what was 
         '6: timeouts.firstByte: unknown key; did you mean first_byte?',
         '8: limits.bdy: unknown key; did you mean body?',
         '10: export.retry.inital: unknown key; did you mean initial?',
+        '11: export.file.path: unknown key, expected one of max_size, max_age, max_total; or did you mean health.path?',
       ],
     ],
     [
