@@ -12,10 +12,9 @@ export function isExtensionKey(key: string): boolean {
 export function explainUnknownKey(path: readonly PropertyKey[], key: string): string {
   if (isExtensionKey(key)) return 'unknown key; keys that begin with x- are ignored at the top level only';
   const siblings = Object.keys(keysOf(schemaAt(path)));
-  const near = closestName(key, siblings);
   // A key with that name in another section: in a section with keys of its own it is one guess among them.
   const far = allPaths(configSchema).find((known) => isSameName(known.split('.').at(-1) ?? '', key));
-  const meant = near ?? (path.length === 0 ? far : undefined);
+  const meant = closestName(key, siblings) ?? (path.length === 0 ? far : undefined);
   if (meant !== undefined) return `unknown key; did you mean ${meant}?`;
   const own = path.length === 0 ? ', or a key of your own that begins with x-' : '';
   const other = far === undefined ? '' : `; or did you mean ${far}?`;
