@@ -1,5 +1,6 @@
 import { EventLines } from './events/event-lines.ts';
 import { ModelFinder } from './model-finder.ts';
+import { OutgoingPieces } from './outgoing-pieces.ts';
 
 /**
  * Replaces the name of the model in an answer with the one that the client used. All other bytes pass at once, wherever
@@ -10,7 +11,7 @@ export class ModelRewriter {
   readonly #finder = new ModelFinder();
   /** Null: the answer is JSON, not a stream of events. */
   readonly #lines: EventLines | null;
-  #out: Buffer[] = [];
+  readonly #out = new OutgoingPieces();
   /** From where on the bytes of the current piece have not gone out. */
   #from = 0;
 
@@ -32,11 +33,9 @@ export class ModelRewriter {
       this.#from = 0;
       if (this.#lines === null) this.#readJson(piece, 0, piece.length);
       else this.#lines.push(piece);
-      if (!this.#finder.isInName) this.#emit(piece, piece.length);
+      if (!this.#finder.isInName) this.#out.add(piece, this.#from);
     }
-    const out = this.#out;
-    this.#out = [];
-    return out;
+    return this.#out.take();
   }
 
   #readJson(bytes: Buffer, start: number, end: number): void {
@@ -45,8 +44,8 @@ export class ModelRewriter {
       at = this.#finder.read(bytes, at, end);
       if (wasInName && !this.#finder.isInName) this.#from = at;
       if (wasInName || !this.#finder.isInName) continue;
-      this.#emit(bytes, at - 1);
-      this.#out.push(this.#name);
+      this.#out.add(bytes, this.#from, at - 1);
+      this.#out.add(this.#name);
     }
   }
 
@@ -55,9 +54,5 @@ export class ModelRewriter {
     if (!this.#finder.isInName) return;
     this.#finder.reset();
     this.#from = at;
-  }
-
-  #emit(bytes: Buffer, end: number): void {
-    if (this.#from < end) this.#out.push(bytes.subarray(this.#from, end));
   }
 }

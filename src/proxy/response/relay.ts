@@ -8,6 +8,7 @@ import type { Sendable } from '../outbox.ts';
 import { EventRelay } from './events/event-relay.ts';
 import { JsonTap } from './json-tap.ts';
 import { ModelRewriter } from './model-rewriter.ts';
+import { OutgoingPieces } from './outgoing-pieces.ts';
 import type { ResponseReading, ResponseUse } from './response-reading.ts';
 import { StreamTap } from './stream-tap.ts';
 import { UsageTally } from './usage-tally.ts';
@@ -69,7 +70,7 @@ export class Relay implements RelayedResponse, Sendable {
   #readMs: number;
   #holdTimer: NodeJS.Timeout | null = null;
   /** What goes out at the end of the current read. */
-  #out: Buffer[] = [];
+  readonly #out = new OutgoingPieces();
   /** Null until the response is complete. */
   #last: { readonly trailers: Fields | null } | null = null;
 
@@ -124,12 +125,12 @@ export class Relay implements RelayedResponse, Sendable {
     if (this.#events !== null) {
       const { heldCount } = this.#events;
       if (this.#readMs === 0) this.#readMs = performance.now();
-      this.#out.push(...this.#events.push(chunk, this.#readMs));
+      this.#out.addAll(this.#events.push(chunk, this.#readMs));
       if (this.#onResponseId !== null) this.#tellId(this.#streamTap?.responseId);
       this.#watchHolding(this.#events, heldCount);
       return;
     }
-    this.#out.push(chunk);
+    this.#out.add(chunk);
     this.#jsonTap?.push(chunk);
   }
 
@@ -137,7 +138,7 @@ export class Relay implements RelayedResponse, Sendable {
   flush(): void {
     this.#readMs = 0;
     const { http } = this.#exchange;
-    if (this.#unsent !== null && sizeOf(this.#out) < HELD_BYTES) return;
+    if (this.#unsent !== null && this.#out.sizeBytes < HELD_BYTES) return;
     this.#begin(null);
     const pieces = this.#takeOut();
     // A head that came without any body bytes goes out at once.
@@ -148,7 +149,7 @@ export class Relay implements RelayedResponse, Sendable {
   /** The replica's response is complete: the rest of it goes out at the end of the turn. */
   end(trailers: Fields | null): void {
     this.#stopHolding();
-    if (this.#events !== null) this.#out.push(...this.#events.end());
+    if (this.#events !== null) this.#out.addAll(this.#events.end());
     if (this.#onResponseId !== null) this.#tellId(this.facts?.responseId);
     this.#noteEnd();
     this.#last = { trailers: trailers && toClientTrailers(trailers, this.#connectionOptions) };
@@ -186,7 +187,7 @@ export class Relay implements RelayedResponse, Sendable {
     const errorEvent = Buffer.from(
       `${this.#events.isMidEvent ? '\n\n' : ''}${this.#reading.endpoint.toErrorEvent(code)}`,
     );
-    this.#out.push(...this.#events.releaseHeld(), errorEvent);
+    this.#out.addAll([...this.#events.releaseHeld(), errorEvent]);
     http.end(this.#takeOut());
   }
 
@@ -222,8 +223,7 @@ export class Relay implements RelayedResponse, Sendable {
   }
 
   #takeOut(): readonly Buffer[] {
-    const out = this.#out;
-    this.#out = [];
+    const out = this.#out.take();
     return this.#rewriter === null ? out : this.#rewriter.rewrite(out);
   }
 
@@ -237,7 +237,7 @@ export class Relay implements RelayedResponse, Sendable {
         // After a stall the awaited event may already be in the socket: reads come before immediates.
         setImmediate(() => {
           if (!events.isHolding || events.heldCount !== heldCount || this.#last !== null) return;
-          this.#out.push(...events.releaseHeld());
+          this.#out.addAll(events.releaseHeld());
           this.flush();
         });
       },

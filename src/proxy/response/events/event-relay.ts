@@ -1,4 +1,5 @@
 import type { Fingerprint } from '#replicas';
+import { OutgoingPieces } from '../outgoing-pieces.ts';
 import type { ResponseReading } from '../response-reading.ts';
 import type { StreamTap } from '../stream-tap.ts';
 import { decideUndo, rangeOfMember, showsForcedUsage, type UndoRules } from '../undo-usage.ts';
@@ -21,7 +22,7 @@ export class EventRelay implements SseSink {
   readonly #reading: ResponseReading;
   readonly #pattern: EventPattern;
   readonly #prefix: EventPrefix | null;
-  #out: Buffer[] = [];
+  readonly #out = new OutgoingPieces();
   #arrivedMs = 0;
   /** How many bytes of the unfinished event have gone out. */
   #sentOfPending = 0;
@@ -83,7 +84,7 @@ export class EventRelay implements SseSink {
     this.#splitter.push(chunk, this);
     if (this.#undo === null) return [chunk];
     this.#passPrefix();
-    return this.#takeOut();
+    return this.#out.take();
   }
 
   /** The replica ended the stream: what is still held goes out. */
@@ -95,7 +96,7 @@ export class EventRelay implements SseSink {
   /** Sends a held finishing event. A partial event after it stays held. */
   releaseHeld(): readonly Buffer[] {
     this.#release(null);
-    return this.#takeOut();
+    return this.#out.take();
   }
 
   onEvent(bytes: Buffer, start: number, end: number): void {
@@ -137,7 +138,7 @@ export class EventRelay implements SseSink {
     this.#tap.noteUnread();
     if (this.#undo === null) return;
     this.#release(null);
-    this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#out.add(bytes, start + this.#sentOfPending, end);
     this.#beginEvent();
   }
 
@@ -150,7 +151,7 @@ export class EventRelay implements SseSink {
     // A lone LF is the second half of a CRLF: it belongs to the event before it, sent or not.
     if (this.#wasWithheld && end - start === 1) return;
     this.#release(null);
-    this.#emit(bytes, start + this.#sentOfPending, end);
+    this.#out.add(bytes, start + this.#sentOfPending, end);
     this.#wasWithheld = false;
   }
 
@@ -180,7 +181,7 @@ export class EventRelay implements SseSink {
         return;
       case 'pass':
         this.#learn(bytes, start, end, chunk);
-        this.#emit(bytes, start, end);
+        this.#out.add(bytes, start, end);
     }
   }
 
@@ -206,27 +207,27 @@ export class EventRelay implements SseSink {
     if (held === null) return;
     this.#held = null;
     const member = movedMember ?? this.#fingerprint.text;
-    if (member === null || held.splice === null) this.#emit(held.bytes, 0, held.bytes.length);
-    else this.#out.push(...spliceMember(held.bytes, held.splice, member));
+    if (member === null || held.splice === null) this.#out.add(held.bytes);
+    else this.#out.addAll(spliceMember(held.bytes, held.splice, member));
   }
 
   #emitWithout(member: MemberSpan | null, bytes: Buffer, start: number, end: number): void {
     const { data } = this.#reading.scratch;
     const range = member === null ? null : rangeOfMember(data.bytes, member);
     if (range === null) {
-      this.#emit(bytes, start, end);
+      this.#out.add(bytes, start, end);
       return;
     }
     if (data.isInPlace) {
-      this.#emit(bytes, start, range.start);
-      this.#emit(bytes, range.end, end);
+      this.#out.add(bytes, start, range.start);
+      this.#out.add(bytes, range.end, end);
       return;
     }
     // Data of several lines, which no known engine sends: its lines are rewritten.
     const text =
       data.bytes.toString('latin1', data.start, range.start) +
       data.bytes.toString('latin1', range.end, data.end);
-    this.#out.push(Buffer.from(`${text.replace(/^/gm, 'data: ')}\n\n`, 'latin1'));
+    this.#out.add(Buffer.from(`${text.replace(/^/gm, 'data: ')}\n\n`, 'latin1'));
   }
 
   #passPrefix(): void {
@@ -234,29 +235,8 @@ export class EventRelay implements SseSink {
     const { pending } = this.#splitter;
     if (this.#sentOfPending === 0 && !this.#prefix?.showsPass(pending)) return;
     this.#release(null);
-    this.#emit(pending, this.#sentOfPending, pending.length);
+    this.#out.add(pending, this.#sentOfPending, pending.length);
     this.#sentOfPending = pending.length;
-  }
-
-  /** Adds bytes to what goes out. Bytes that follow the last piece in memory become part of it. */
-  #emit(bytes: Buffer, start: number, end: number): void {
-    if (start >= end) return;
-    const last = this.#out.at(-1);
-    if (
-      last !== undefined &&
-      last.buffer === bytes.buffer &&
-      last.byteOffset + last.length === bytes.byteOffset + start
-    ) {
-      this.#out[this.#out.length - 1] = Buffer.from(bytes.buffer, last.byteOffset, last.length + end - start);
-    } else {
-      this.#out.push(bytes.subarray(start, end));
-    }
-  }
-
-  #takeOut(): readonly Buffer[] {
-    const out = this.#out;
-    this.#out = [];
-    return out;
   }
 }
 
