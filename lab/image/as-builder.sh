@@ -15,5 +15,7 @@ mount --bind "$home/group" /etc/group
 mount --bind "$home/subid" /etc/subuid
 mount --bind "$home/subid" /etc/subgid
 cd "$home"
+# What npm tells a script of itself, such as root's cache, is not for the builder's npm.
+for name in $(env | sed -n 's/^\(npm_[a-z_]*\)=.*/\1/p'); do unset "$name"; done
 exec setpriv --reuid 7000 --regid 7000 --clear-groups --inh-caps=-all \
   env HOME="$home" XDG_RUNTIME_DIR="$home/run" USER=builder "$@"
