@@ -15,7 +15,7 @@ const chat = (model: string, more: object = {}) =>
 export async function tryQuickstart(command: Command): Promise<void> {
   const quickstart = command.start('quickstart', '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0');
   const url = await quickstart.untilPrinted(/gateway +(http:\S+)\/v1/);
-  const adminUrl = await quickstart.untilPrinted(/dashboard (http:\S+)\//);
+  const adminUrl = await quickstart.untilPrinted(/page +(http:\S+)\//);
   await quickstart.untilPrinted(/(Ctrl-C)/);
   const answer = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
