@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { build } from 'rolldown';
-import { EMBEDDED_DASHBOARD, findDashboardFiles } from '../src/admin/dashboard/assets.ts';
+import { EMBEDDED_DASHBOARD, ENTRIES, findDashboardFiles, INPUT_OPTIONS, ROOT } from './bundle/options.ts';
 
 /**
  * Builds the gateway as one file that needs no Node: `executable.ts FILE [NODE]`. It is the Node that runs this script, with
@@ -11,26 +11,23 @@ import { EMBEDDED_DASHBOARD, findDashboardFiles } from '../src/admin/dashboard/a
  * the binary of the same version for another processor, which the file then is for.
  */
 
-const ROOT = join(import.meta.dirname, '..');
 const [given = 'build/gateway', node = process.execPath] = process.argv.slice(2);
 const output = resolve(given);
 
-/** What starts, and the code of each thread by the name that src/base/embedded/embedded.ts looks for. Node evaluates that as CommonJS. */
-const ENTRIES = [
-  { name: 'main', input: 'src/main.ts', format: 'esm' },
-  { name: 'worker-entry', input: 'src/gateway/serving/workers/worker-entry.ts', format: 'cjs' },
-  { name: 'history-entry', input: 'src/history/history-entry.ts', format: 'cjs' },
-  { name: 'body-worker', input: 'src/proxy/request/inspection/body-worker.ts', format: 'cjs' },
-] as const;
-
 const folder = await mkdtemp(join(tmpdir(), 'spangate-executable-'));
 try {
-  for (const { name, input, format } of ENTRIES) {
+  for (const [name, input] of Object.entries(ENTRIES)) {
     await build({
-      ...{ input: join(ROOT, input), cwd: ROOT, platform: 'node', logLevel: 'warn' },
+      ...{ ...INPUT_OPTIONS, input },
       // A thread of the executable starts others from its assets, and asks import.meta for no file.
       checks: { emptyImportMeta: false },
-      output: { file: join(folder, name), format, codeSplitting: false, comments: false },
+      output: {
+        file: join(folder, name),
+        // Node evaluates the code of a thread as CommonJS.
+        format: name === 'main' ? 'esm' : 'cjs',
+        codeSplitting: false,
+        comments: false,
+      },
     });
   }
   const config = {
@@ -42,7 +39,12 @@ try {
     // Compiled code runs on the processor that has compiled it.
     useCodeCache: resolve(node) === process.execPath,
     // As in the Dockerfile.
-    execArgv: ['--disable-sigusr1', '--max-semi-space-size=4', '--no-parallel-scavenge'],
+    execArgv: [
+      '--disable-sigusr1',
+      '--max-semi-space-size=4',
+      '--no-parallel-scavenge',
+      '--invocation-count-for-maglev=1500',
+    ],
     assets: {
       'package.json': join(ROOT, 'package.json'),
       'worker-entry': join(folder, 'worker-entry'),

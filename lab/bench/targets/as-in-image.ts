@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const built = new Set<string>();
@@ -30,6 +30,10 @@ export function toImageStart(checkout: string): ImageStart {
 }
 
 function build(checkout: string): void {
-  const { status } = spawnSync(process.execPath, [join(checkout, 'scripts/build.ts')], { stdio: 'inherit' });
+  // An older checkout has no bundle.
+  const [script = ''] = ['scripts/bundle.ts', 'scripts/build.ts'].filter((path) =>
+    existsSync(join(checkout, path)),
+  );
+  const { status } = spawnSync(process.execPath, [script], { cwd: checkout, stdio: 'inherit' });
   if (status !== 0) throw new Error(`${checkout} cannot be built`);
 }

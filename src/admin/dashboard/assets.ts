@@ -60,7 +60,8 @@ export function findDashboardFiles(): ReadonlyMap<string, string> {
     }
   }
   for (const [name, specifier] of Object.entries(UPLOT_FILES)) {
-    paths.set(name, fileURLToPath(import.meta.resolve(specifier)));
+    // A bundle (scripts/bundle.ts) has them beside the others.
+    if (!paths.has(name)) paths.set(name, fileURLToPath(import.meta.resolve(specifier)));
   }
   return paths;
 }

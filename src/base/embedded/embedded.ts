@@ -6,6 +6,7 @@
  */
 
 import { readFile } from 'node:fs/promises';
+import { findPackageJSON } from 'node:module';
 import { extname } from 'node:path';
 import sea from 'node:sea'; // Node 24.0 has no getAssetKeys to import by name, and no use for it
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -29,10 +30,10 @@ export function startThread(name: string, asking: ImportMeta, options: WorkerOpt
   return new Worker(new URL(`./${name}${extname(asking.filename)}`, asking.url), options);
 }
 
-/** Reads the version from the package.json of the checkout; the build puts one beside the built sources. */
+/** Reads the version from the nearest package.json: that of the checkout, or the one that a build puts beside its code. */
 export async function readVersion(): Promise<string> {
   const embedded = readEmbedded('package.json');
-  const text = embedded ?? (await readFile(new URL('../../../package.json', import.meta.url)));
+  const text = embedded ?? (await readFile(findPackageJSON(import.meta.url) ?? ''));
   const manifest: unknown = JSON.parse(text.toString());
   return String((manifest as { readonly version?: unknown }).version);
 }
