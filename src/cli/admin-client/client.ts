@@ -203,6 +203,7 @@ class DeadlineError extends Error {
 function toReason(error: unknown): string {
   if (error instanceof DeadlineError) return error.message;
   const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof Error && cause.message === 'bad port') return 'fetch calls no server at this port';
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
   return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
 }

@@ -46,4 +46,11 @@ describe('a failed call of the admin API ends the command with one line and exit
     const stderr = `gateway: cannot reach the admin API at ${url}: connection refused\n`;
     expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
   });
+
+  it('because no call goes to its port', async () => {
+    const stderr =
+      'gateway: cannot reach the admin API at http://127.0.0.1:1: fetch calls no server at this port\n';
+    const call = ['stats', '--admin', 'http://127.0.0.1:1'];
+    expect(await invoke(call, TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
+  });
 });
