@@ -59,6 +59,7 @@ export class HistoryStore {
   #log: string | null = null;
   #settings: HistorySettings;
   #trimmedMs = Number.NEGATIVE_INFINITY;
+  #isLimited = true;
 
   /** Opens the history, and notes the start of the gateway. Throws what `openDatabase` throws. */
   static open(opening: Opening): { readonly store: HistoryStore; readonly setAside: SetAside | null } {
@@ -126,14 +127,23 @@ export class HistoryStore {
   configure(settings: HistorySettings): void {
     this.#settings = settings;
     this.#trimmedMs = Number.NEGATIVE_INFINITY;
+    this.#isLimited = false;
+    this.#limit();
+  }
+
+  /** Brings the file below a new limit. What cannot be removed now, as on a full disk, is removed before the next batch. */
+  #limit(): void {
+    if (this.#isLimited) return;
     // The file becomes smaller before its limit does: a smaller one would be ignored.
     this.#transact(() => this.#makeRoom(0));
     this.#db.exec('PRAGMA incremental_vacuum');
-    limitFile(this.#db, settings.maxSizeBytes);
+    limitFile(this.#db, this.#settings.maxSizeBytes);
+    this.#isLimited = true;
   }
 
   /** Writes a batch. Throws the error of SQLite: then nothing of it is written. */
   write(batch: Batch, nowMs: number): Written {
+    this.#limit();
     return this.#transact(() => {
       const written = { blocks: 0, records: 0, recordBytes: 0 };
       this.#trim(nowMs);

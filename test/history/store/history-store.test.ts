@@ -232,6 +232,29 @@ it('removes what a reload says is too old', async () => {
   store.close(START_MS);
 });
 
+it('takes over a lower limit later if nothing can be removed at the time', () => {
+  const maxSizeBytes = 64 * 1024 ** 2;
+  const { store } = openStore(path, { maxSizeBytes });
+  const pages = () => Number(store.db.prepare('PRAGMA max_page_count').get()?.max_page_count);
+  const before = pages();
+  const texts = Array.from({ length: 400 }, (_, index) => makeRecord({ tenant: `${index}`.repeat(90) }));
+  for (let round = 0; store.usedBytes < 1.5 * 1024 ** 2; round++)
+    store.write(toBatch(texts), START_MS + round);
+  store.db.exec(`CREATE TEMP TRIGGER full BEFORE DELETE ON blocks BEGIN SELECT RAISE(FAIL, 'full'); END`);
+
+  // The log of writes takes 8 MiB of it.
+  const lower = { maxSizeBytes: 9 * 1024 ** 2, maxAgeMs: 400 * DAY_MS };
+  expect(() => store.configure(lower)).toThrow('full');
+  expect(() => store.write(toBatch([]), START_MS)).toThrow('full');
+  expect(pages()).toBe(before);
+
+  store.db.exec('DROP TRIGGER full');
+  store.write(toBatch([makeRecord()]), START_MS);
+  expect(pages()).toBeLessThan(before);
+  expect(store.usedBytes).toBeLessThan(1024 ** 2);
+  store.close(START_MS);
+});
+
 it('finds a record by each of its ids, in open chunks and in complete blocks', async () => {
   const { store } = openStore(path);
   const records = Array.from({ length: 600 }, (_, index) =>
