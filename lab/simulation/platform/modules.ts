@@ -1,6 +1,6 @@
 import crypto from 'node:crypto';
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
+import { createRequire, findPackageJSON } from 'node:module';
 import os from 'node:os';
 import { isAbsolute } from 'node:path';
 import { toUuid } from '../engine/chance.ts';
@@ -75,7 +75,7 @@ export function createRequireOf(current: CurrentThread, globals: ThreadGlobals):
       case 'process':
         return globals.process;
       case 'module':
-        return { createRequire: () => requireSimulated };
+        return { createRequire: () => requireSimulated, findPackageJSON };
     }
     if (REAL.has(name)) return requireOnce(`node:${name}`);
     if (SHARED_PACKAGES.includes(name) || isAbsolute(name)) return requireOnce(name);
