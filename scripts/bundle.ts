@@ -15,18 +15,19 @@ const folder = resolve(given);
 await rm(folder, { recursive: true, force: true });
 
 await using bundle = await rolldown({ ...INPUT_OPTIONS, input: { ...ENTRIES } });
-const { output } = await bundle.write({
-  dir: folder,
+const { output } = await bundle.generate({
   format: 'esm',
   comments: false,
   entryFileNames: '[name].js',
   chunkFileNames: '[name]-[hash].js',
 });
 const chunks = output.filter((file) => file.type === 'chunk');
+await mkdir(folder, { recursive: true });
 for (const { fileName, code } of chunks) await writeFile(join(folder, fileName), toAscii(code));
 await chmod(join(folder, 'main.js'), 0o755);
 
-for (const [name, path] of findDashboardFiles()) {
+const dashboardFiles = findDashboardFiles();
+for (const [name, path] of dashboardFiles) {
   await mkdir(dirname(join(folder, 'page', name)), { recursive: true });
   await cp(path, join(folder, 'page', name));
 }
@@ -37,20 +38,18 @@ await writeFile(
   `${JSON.stringify({ name, version, license, private: true, type }, null, 2)}\n`,
 );
 
-const modulePaths = chunks.flatMap(({ moduleIds }) => moduleIds);
-await writeFile(join(folder, 'licenses.txt'), await readLicenses(modulePaths));
+const sources = [...chunks.flatMap(({ moduleIds }) => moduleIds), ...dashboardFiles.values()];
+await writeFile(join(folder, 'licenses.txt'), await readLicenses(sources));
 
 /** One other character in a file would double what V8 keeps of it. They stand in strings and patterns alone. */
 function toAscii(code: string): string {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** The licences of the packages that these modules are of, each under its name and version. */
-async function readLicenses(modulePaths: readonly string[]): Promise<string> {
+/** The licences of the packages that these files are of, each under its name and version. */
+async function readLicenses(paths: readonly string[]): Promise<string> {
   const folders = new Set(
-    [...modulePaths, ...findDashboardFiles().values()].flatMap(
-      (path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [],
-    ),
+    paths.flatMap((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
   );
   const texts: string[] = [];
   for (const each of [...folders].toSorted()) {

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
-import { access, chmod, mkdtempDisposable, readFile, readlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtempDisposable, readFile, readlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findFreePort } from '#testkit/processes/free-port.ts';
+import { chatOnce } from '#testkit/programs/chat-once.ts';
 import { startChild } from '#testkit/programs/child.ts';
 import { treeOf } from '#testkit/programs/process-tree.ts';
 import { startProgram } from '#testkit/programs/program.ts';
@@ -23,24 +25,16 @@ const run = promisify(execFile);
 /** The one that the base image brings; any that Node 26 takes will do. */
 const NPM_VERSION = '12.2.2';
 
-const missing = await findMissing();
+const missing = findMissing();
 if (missing === null) await tryImage();
 else console.log(`The image is not built: this machine has ${missing}.`);
 
 /** What the machine lacks, as a part of a sentence; null if it has all. */
-async function findMissing(): Promise<string | null> {
+function findMissing(): string | null {
   if (process.getuid?.() !== 0) return 'no root to make a user with';
   if (process.arch !== 'x64') return `the processor ${process.arch}, not x64`;
-  for (const tool of ['buildah', 'mmdebstrap', 'newuidmap']) {
-    if (
-      !(await access(join('/usr/bin', tool)).then(
-        () => true,
-        () => false,
-      ))
-    )
-      return `no ${tool}`;
-  }
-  return null;
+  const missing = ['buildah', 'mmdebstrap', 'newuidmap'].find((tool) => !existsSync(join('/usr/bin', tool)));
+  return missing === undefined ? null : `no ${missing}`;
 }
 
 async function tryImage(): Promise<void> {
@@ -51,16 +45,8 @@ async function tryImage(): Promise<void> {
   for (const name of ['as-builder.sh', 'build.sh'])
     await writeFile(script(name), await readFile(join(import.meta.dirname, name)), { mode: 0o755 });
   const toBuilder = (...command: string[]) => ['--mount', 'sh', script('as-builder.sh'), home, ...command];
-  const inStore = (...words: string[]) =>
-    toBuilder(
-      'buildah',
-      '--storage-driver',
-      'vfs',
-      '--root',
-      join(home, 'storage'),
-      ...toRunRoot(home),
-      ...words,
-    );
+  const store = ['--storage-driver', 'vfs', '--root', script('storage'), '--runroot', script('run/storage')];
+  const inStore = (...words: string[]) => toBuilder('buildah', ...store, ...words);
   const buildah = async (...words: string[]) => (await run('unshare', inStore(...words))).stdout.trim();
 
   const context = script('context.tar.gz');
@@ -108,37 +94,19 @@ async function tryImage(): Promise<void> {
   };
   await writeFile(configPath, JSON.stringify(settings), { mode: 0o644 });
   const mount = ['--volume', `${configPath}:/etc/spangate/gateway.yaml:ro`];
-  const start = ['run', '--isolation', 'chroot', ...mount, container, '--', ...config.Entrypoint];
+  const runMounted = ['run', '--isolation', 'chroot', ...mount, container, '--'];
   await using machine = startChild(
-    { file: 'unshare', args: inStore(...start) },
+    { file: 'unshare', args: inStore(...runMounted, ...config.Entrypoint) },
     { stdout: 'lines', logPath: script('log') },
   );
   await machine.untilLine((line) => line.includes('"msg":"serving"'));
   ensure(true, 'its entry point serves');
-  const body = JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: 'hello' }] });
-  const headers = { 'Content-Type': 'application/json' };
-  const answer = await fetch(`http://${listen}/v1/chat/completions`, { method: 'POST', headers, body });
-  ensure(
-    answer.status === 200 && (await answer.text()).includes('chat.completion'),
-    'a request goes through it',
-  );
-  const health = await buildah(
-    'run',
-    '--isolation',
-    'chroot',
-    ...mount,
-    container,
-    '--',
-    'gateway',
-    'health',
-  );
+  await chatOnce(`http://${listen}`, 'demo');
+  ensure(true, 'a request goes through it');
+  const health = await buildah(...runMounted, 'gateway', 'health');
   ensure(health === 'ok', 'the command of the health check says ok');
   process.kill(await findGateway(machine.pid), 'SIGTERM');
   ensure((await machine.exited) === 0, 'a SIGTERM ends it with code 0');
-}
-
-function toRunRoot(home: string): readonly string[] {
-  return ['--runroot', join(home, 'run/storage')];
 }
 
 /** The process of the entry point below the builder: the only one whose program is Node. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { access, mkdtempDisposable } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority } from '#testkit/certificates.ts';
@@ -28,11 +29,7 @@ async function run(
   if (code !== 0) throw new Error(`${file} ended with ${code}`);
 }
 
-const isInstalled = await access(join(VENV, 'bin/openai')).then(
-  () => true,
-  () => false,
-);
-if (!isInstalled) {
+if (!existsSync(join(VENV, 'bin/openai'))) {
   await run('python3', ['-m', 'venv', VENV]);
   await run(PYTHON, ['-m', 'pip', '-q', 'install', 'openai', 'httpx']);
 }

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { chatOnce } from '#testkit/programs/chat-once.ts';
 import { startGateway } from '#testkit/programs/gateway-process.ts';
 import { startSimulatedReplica } from '#testkit/simulated-replica.ts';
 import { askVersion } from './artefacts.ts';
@@ -14,20 +16,13 @@ export interface Emulator {
 }
 
 /** The emulator of a processor on this machine; if it cannot be had, what is missing, as a part of a sentence. */
-export async function findEmulator(processor: string): Promise<Emulator | string> {
+export function findEmulator(processor: string): Emulator | string {
   if (processor !== 'arm64') return `no emulator of ${processor}`;
   const qemu = '/usr/bin/qemu-aarch64-static';
   const libraries = '/usr/aarch64-linux-gnu';
-  for (const path of [
-    qemu,
-    ...['c.so.6', 'stdc++.so.6', 'atomic.so.1'].map((name) => `${libraries}/lib/lib${name}`),
-  ]) {
-    const isThere = await access(path).then(
-      () => true,
-      () => false,
-    );
-    if (!isThere) return `no ${path}`;
-  }
+  const needed = ['c.so.6', 'stdc++.so.6', 'atomic.so.1'].map((name) => `${libraries}/lib/lib${name}`);
+  const missing = [qemu, ...needed].find((path) => !existsSync(path));
+  if (missing !== undefined) return `no ${missing}`;
   return { prefix: [qemu, '-L', libraries] };
 }
 
@@ -58,14 +53,7 @@ export async function emulate(
   await run(file, [...words, 'check', '-config', path]);
   lines.push('gateway check accepts a configuration');
   await using gateway = await startGateway(folder, config, {}, { command });
-  const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: 'hello' }] }),
-  });
-  const text = await answer.text();
-  if (answer.status !== 200 || !text.includes('chat.completion'))
-    throw new Error(`the request was answered with ${answer.status}: ${text}`);
+  await chatOnce(gateway.url, 'demo');
   lines.push('a request to a simulated replica is answered with 200');
   const code = await gateway.end('SIGTERM');
   if (code !== 0) throw new Error(`after a SIGTERM the code was ${code}`);

