@@ -11,7 +11,7 @@ const BOUNDS = {
   /** Imports by tests, lab and test kit that pass by a door; 0. */
   reachingInside: 176,
   /** Lines of src/ and otel/; 52,000. */
-  lines: 85_000,
+  lines: 85_500,
   /** Lines of layers.config.ts; 150. */
   layerLines: 150,
 } as const;

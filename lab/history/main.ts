@@ -125,7 +125,7 @@ async function usageOf(
   const answer = await history.ask({
     kind: 'usage',
     ...{ fromMs: Date.now() - (DAYS + 1) * 86_400_000, untilMs: Date.now() + 1, by: ['tenant'], filters: {} },
-    ...{ stepMs: null, limit: 1_000 },
+    ...{ step: null, limit: 1_000 },
   });
   return { answer: answer as UsageAnswer, ms: performance.now() - startMs };
 }

@@ -13,6 +13,7 @@ export type {
   Answer,
   Query,
   RecordsAnswer,
+  Step,
   UsageAnswer,
   UsageRow,
 } from './query.ts';

@@ -72,11 +72,14 @@ export interface UsageQuery extends Span {
   readonly kind: 'usage';
   readonly by: readonly Dimension[];
   readonly filters: Pick<Filters, Dimension & keyof Filters> & { readonly endpoint?: string | undefined };
-  /** The span is divided into steps of this length, whole minutes; null: it is not. */
-  readonly stepMs: number | null;
+  /** Into what the span is divided; null: it is not. */
+  readonly step: Step | null;
   /** The most rows. What is in no row of its own is in one row together. */
   readonly limit: number;
 }
+
+/** Steps of one length, whole minutes; or those that begin at these times, ascending epoch milliseconds, as days do. */
+export type Step = { readonly ms: number } | { readonly starts: readonly number[] };
 
 /** What happened in a span, newest first. */
 export interface TimelineQuery extends Span, Page {

@@ -26,12 +26,8 @@ export const SUMS = [
 
 export type SumName = (typeof SUMS)[number];
 
-/** The sums of the requests of one key that arrived in one minute. */
-export interface UsageDelta {
-  /** When the minute began: epoch milliseconds. */
-  readonly minuteMs: number;
-  /** The values of DIMENSIONS, with line breaks between them; one that is unknown is empty. */
-  readonly key: string;
+/** The sums of some requests. */
+export interface RequestSums {
   readonly sums: Record<SumName, number>;
   /** How many requests failed or were canceled, by why. */
   readonly failures: Map<string, number>;
@@ -40,6 +36,14 @@ export interface UsageDelta {
   /** The bucket of each duration, and of each time to the first token. */
   readonly durations: number[];
   readonly firstTokens: number[];
+}
+
+/** The sums of the requests of one key that arrived in one minute. */
+export interface UsageDelta extends RequestSums {
+  /** When the minute began: epoch milliseconds. */
+  readonly minuteMs: number;
+  /** The values of DIMENSIONS, with line breaks between them; one that is unknown is empty. */
+  readonly key: string;
 }
 
 const MINUTE_MS = 60_000;
@@ -61,7 +65,7 @@ export class UsageSums {
     const key = `${tenant ?? ''}\n${client ?? ''}\n${model ?? ''}\n${replica ?? ''}\n${endpoint}`;
     let delta = this.#keys.get(key);
     if (delta === undefined) {
-      delta = createDelta(this.#minuteMs, key);
+      delta = { minuteMs: this.#minuteMs, key, ...createSums() };
       this.#keys.set(key, delta);
     }
     const { sums } = delta;
@@ -101,13 +105,23 @@ export class UsageSums {
   }
 }
 
-function createDelta(minuteMs: number, key: string): UsageDelta {
+/** Sums of no request. */
+export function createSums(): RequestSums {
   const sums = {
     ...{ requests: 0, attempts: 0, errors: 0, client_errors: 0, canceled: 0, without_usage: 0 },
     ...{ prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 },
     ...{ gpu_seconds: 0, e2e_ms: 0, ttft_ms: 0 },
   };
-  return { minuteMs, key, sums, failures: new Map(), costs: new Map(), durations: [], firstTokens: [] };
+  return { sums, failures: new Map(), costs: new Map(), durations: [], firstTokens: [] };
+}
+
+/** Adds sums to others. */
+export function addSums(to: RequestSums, added: RequestSums): void {
+  for (const name of SUMS) to.sums[name] += added.sums[name];
+  for (const [why, count] of added.failures) addTo(to.failures, why, count);
+  for (const [currency, cost] of added.costs) addTo(to.costs, currency, cost);
+  for (const bucket of added.durations) to.durations.push(bucket);
+  for (const bucket of added.firstTokens) to.firstTokens.push(bucket);
 }
 
 function countFailure(

@@ -37,7 +37,7 @@ it('names each record once that does not fit while nothing can be written, also 
   await vi.waitFor(() => expect(history.state).toMatchObject({ problem: null, waitingBytes: 0 }), 30_000);
   const answer = await history.ask({
     kind: 'usage',
-    ...{ fromMs: START_MS, untilMs: START_MS + 60_000, by: [], filters: {}, stepMs: null, limit: 10 },
+    ...{ fromMs: START_MS, untilMs: START_MS + 60_000, by: [], filters: {}, step: null, limit: 10 },
   });
   expect(answer).toMatchObject({
     total: { sums: { requests: MAX_WAITING } },

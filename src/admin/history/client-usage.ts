@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { RecordedHistory } from '#history';
 import { AdminError } from '../admin-error.ts';
-import { readBy, readStep, toUsageJson } from '../routes/history/usage.ts';
+import { readBy, toUsageJson } from '../routes/history/usage.ts';
 import { askHistory } from './history-answer.ts';
-import { readSpan, spanParams } from './time-span.ts';
+import { readSpan, spanParams, stepParam, toStep } from './time-span.ts';
 
 /** Who asks for its usage on the client listener. */
 export interface UsageClient {
@@ -24,7 +24,7 @@ const MAX_ROWS = 1_000;
 const MAX_ASKING = 4;
 const DAY_MS = 86_400_000;
 
-const query = z.strictObject({ ...spanParams, by: readBy(['model', 'endpoint']), step: readStep });
+const query = z.strictObject({ ...spanParams, by: readBy(['model', 'endpoint']), step: stepParam });
 
 /** Creates what answers GET /v1/usage: the usage of the client that asks, and of nobody else. */
 export function createClientUsage(
@@ -50,15 +50,14 @@ async function answerUsage(client: UsageClient, search: string, history: Pick<Re
     const param = String(issue?.path[0] ?? '');
     return new AdminError('invalid_request', param === '' ? {} : { param });
   }
-  const { by = [], step: stepMs = null, ...asked } = parsed.data;
+  const { by = [], step: askedStep, ...asked } = parsed.data;
   const span = readSpan(asked, { nowMs: Date.now(), defaultMs: DAY_MS });
   if (span === null) return new AdminError('invalid_request', { param: 'since' });
-  if (stepMs !== null && (span.untilMs - span.fromMs) / stepMs > MAX_ROWS) {
-    return new AdminError('invalid_request', { param: 'step' });
-  }
+  const step = toStep(askedStep, span, MAX_ROWS);
+  if (step === undefined) return new AdminError('invalid_request', { param: 'step' });
   const answer = await askHistory(history, {
     kind: 'usage',
-    ...{ fromMs: span.fromMs, untilMs: span.untilMs, by, stepMs, limit: MAX_ROWS },
+    ...{ fromMs: span.fromMs, untilMs: span.untilMs, by, step, limit: MAX_ROWS },
     // A token that names no client is its tenant.
     filters: { tenant: client.tenant, ...(client.name === null ? {} : { client: client.name }) },
   });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parsePeriod } from '#config/values';
+import type { Step } from '#history';
 
 /** A span that was asked for: epoch milliseconds, and the zone in which words and dates were read. */
 export interface AskedSpan {
@@ -67,7 +68,45 @@ export function readSpan(
   return fromMs <= untilMs ? { fromMs, untilMs, timeZone } : null;
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const STEP_UNITS = { m: 60_000, h: HOUR_MS, d: DAY_MS } as const;
+
+/** Reads the length of a step. */
+export const stepParam = z
+  .string()
+  .regex(/^\d{1,4}[mhd]$/, 'whole minutes, hours or days, such as 5m, 1h or 1d')
+  .transform((text) => ({
+    count: Number.parseInt(text, 10),
+    unit: text.at(-1) as keyof typeof STEP_UNITS,
+  }))
+  .refine(({ count }) => count > 0, 'at least 1m')
+  .optional()
+  .describe(
+    'Divides the span into steps: `5m`, `1h`, `1d`. Steps of minutes reach back 7 days. Days begin at midnight in `time_zone`, or at the whole hour of UTC before it; hours and minutes count from the beginning of the span.',
+  );
+
+/** The steps of a span; null: it is not divided. Undefined: there are more than `most`. */
+export function toStep(
+  asked: z.infer<typeof stepParam>,
+  { fromMs, untilMs, timeZone }: AskedSpan,
+  most: number,
+): Step | null | undefined {
+  if (asked === undefined) return null;
+  const { count, unit } = asked;
+  const ms = count * STEP_UNITS[unit];
+  if ((untilMs - fromMs) / ms > most) return undefined;
+  if (unit !== 'd') return { ms };
+  const starts: number[] = [];
+  for (let at = midnight(fromMs, timeZone); at < untilMs; at = daysLater(at, count, timeZone))
+    starts.push(at - (at % HOUR_MS));
+  return { starts };
+}
+
+/** The midnight so many days after another one. Half a day more is the same day, however long those between are. */
+function daysLater(midnightMs: number, count: number, timeZone: string): number {
+  return midnight(midnightMs + (count + 0.5) * DAY_MS, timeZone);
+}
 
 /** Epoch milliseconds of a time in any of the forms; null if it is none. */
 function parseTime(text: string, nowMs: number, timeZone: string): number | null {

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { Histogram } from '../histogram.ts';
-import type { Gap, Kept, Span, UsageAnswer, UsageQuery, UsageRow } from '../query.ts';
-import { USAGE_TABLES, type UsageTable } from '../store/schema.ts';
+import type { Gap, Kept, Span, Step, UsageAnswer, UsageQuery, UsageRow } from '../query.ts';
+import { hasName, toCondition, USAGE_TABLES, type UsageTable } from '../store/schema.ts';
 import { isIntact } from '../store/usage-row.ts';
-import { addTo, DIMENSIONS, SUMS, type SumName } from '../usage-sums.ts';
+import { addTo, DIMENSIONS, type Dimension, SUMS, type SumName } from '../usage-sums.ts';
 import type { Pace } from './pace.ts';
 
 const MINUTE_MS = USAGE_TABLES.usage_minutes.stepMs;
@@ -88,19 +88,19 @@ export async function queryUsage(
   const plan = toPlan(query, kept);
   const groups = new Map<string, Group>();
   const damaged = new Map<string, Gap>();
-  const isFiltered = Object.keys(toFilters(query)).length > 0;
+  const filtered = DIMENSIONS.filter((name) => query.filters[name] !== undefined);
+  const values = filtered.map((name) => query.filters[name] ?? '');
   let unnamed = 0;
   for (const segment of plan.segments) {
     const { stepMs } = USAGE_TABLES[segment.table];
     const pieceMs = STEPS_PER_PIECE * stepMs;
-    const select = db.prepare(toSelect(segment.table, query));
+    const select = db.prepare(toSelect(segment.table, filtered));
     for (let at = segment.fromMs; at < segment.untilMs; at += pieceMs) {
-      const values = Object.values(toFilters(query));
       const rows = select.iterate(at, Math.min(at + pieceMs, segment.untilMs), ...values);
       for (const row of rows) {
         if (isIntact(row)) {
-          if (isFiltered && row.is_other === 1) unnamed += Number(row.requests);
-          else addRow(groups, row, query, plan);
+          if (filtered.every((name) => hasName(Number(row.is_other), name))) addRow(groups, row, query, plan);
+          else unnamed += Number(row.requests);
         } else {
           const fromMs = Number(row.at);
           damaged.set(`${fromMs} ${stepMs}`, {
@@ -134,7 +134,8 @@ export async function queryUsage(
  * Which rows sum a span: those of its whole hours, and of minutes at its ends. Where minutes are not kept any more, the span
  * is rounded to hours. With steps of minutes, minutes alone are read.
  */
-function toPlan({ fromMs, untilMs, stepMs }: UsageQuery, { minutesMs, hoursMs }: Kept): Plan {
+function toPlan({ fromMs, untilMs, step }: UsageQuery, { minutesMs, hoursMs }: Kept): Plan {
+  const stepMs = step !== null && 'ms' in step ? step.ms : null;
   const unitMs = stepMs === null ? MINUTE_MS : Math.min(stepMs, HOUR_MS);
   const from = floor(Math.max(fromMs, floor(hoursMs, HOUR_MS)), unitMs);
   const until = Math.max(ceil(untilMs, MINUTE_MS), from);
@@ -174,28 +175,19 @@ function ceil(ms: number, unitMs: number): number {
   return floor(ms + unitMs - 1, unitMs);
 }
 
-function toFilters({ filters }: UsageQuery): Readonly<Record<string, string>> {
-  const known = DIMENSIONS.flatMap((name) => {
-    const value = filters[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return Object.fromEntries(known);
-}
-
-function toSelect(table: UsageTable, query: UsageQuery): string {
-  const filters = Object.keys(toFilters(query)).map((name) => `AND (${name} = ? OR is_other = 1)`);
+function toSelect(table: UsageTable, filtered: readonly Dimension[]): string {
+  const filters = filtered.map((name) => `AND ${toCondition(name)}`);
   return `SELECT * FROM ${table} WHERE at >= ? AND at < ? ${filters.join(' ')}`;
 }
 
 function addRow(
   groups: Map<string, Group>,
   row: Readonly<Record<string, unknown>>,
-  { by, stepMs }: UsageQuery,
+  { by, step }: UsageQuery,
   { fromMs }: Plan,
 ): void {
-  const at = Number(row.at);
-  const startMs = stepMs === null ? fromMs : fromMs + Math.floor((at - fromMs) / stepMs) * stepMs;
-  const isOther = row.is_other === 1 && by.length > 0;
+  const startMs = toStepStart(Number(row.at), step, fromMs);
+  const isOther = !by.every((name) => hasName(Number(row.is_other), name));
   const names = by.map((name) => String(row[name]));
   const key = `${startMs}\n${isOther}\n${names.join('\n')}`;
   let group = groups.get(key);
@@ -204,6 +196,12 @@ function addRow(
     groups.set(key, group);
   }
   group.add(row);
+}
+
+function toStepStart(at: number, step: Step | null, fromMs: number): number {
+  if (step === null) return fromMs;
+  if ('ms' in step) return fromMs + Math.floor((at - fromMs) / step.ms) * step.ms;
+  return Math.max(step.starts.findLast((ms) => ms <= at) ?? fromMs, fromMs);
 }
 
 /** The rows by time, then the largest first. What is beyond the limit is summed in one row of its step. */

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { QueryRefusal } from '../messages.ts';
 import type { Answer, Filters, Gap, GapReason, Kept, Query, Span, TimelineQuery } from '../query.ts';
+import { toCondition } from '../store/schema.ts';
 import { toEvent } from '../store/timeline-store.ts';
 import { Pace } from './pace.ts';
 import { findRecords, listRecords } from './query-records.ts';
@@ -81,7 +82,7 @@ function findUnknown(db: DatabaseSync, filters: Pick<Filters, 'tenant' | 'client
   const names = ['tenant', 'client', 'model', 'replica'] as const;
   return names.filter((name) => {
     const value = filters[name];
-    const known = db.prepare(`SELECT 1 FROM usage_hours WHERE ${name} = ? OR is_other = 1 LIMIT 1`);
+    const known = db.prepare(`SELECT 1 FROM usage_hours WHERE ${toCondition(name)} LIMIT 1`);
     return value !== undefined && known.get(value) === undefined;
   });
 }

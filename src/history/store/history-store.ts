@@ -154,10 +154,8 @@ export class HistoryStore {
         written.records += chunk.lengths.length;
         written.recordBytes += bytes;
       }
-      for (const delta of batch.usage) {
-        for (const { fromMs, untilMs } of this.#usage.add(delta))
-          this.#addGap({ fromMs, toMs: untilMs - 1, records: null, reason: 'damaged' });
-      }
+      for (const { fromMs, untilMs } of this.#usage.add(batch.usage))
+        this.#addGap({ fromMs, toMs: untilMs - 1, records: null, reason: 'damaged' });
       for (const event of batch.events) this.#timeline.add(event);
       this.#addInstances(batch);
       for (const gap of batch.gaps) this.#addGap(gap);

@@ -1,4 +1,4 @@
-import { DIMENSIONS, SUMS } from '../usage-sums.ts';
+import { DIMENSIONS, type Dimension, SUMS } from '../usage-sums.ts';
 
 /** A database of an older version is migrated, one of a later version set aside. */
 export const SCHEMA_VERSION = 3;
@@ -36,8 +36,27 @@ export const USAGE_VALUES = [
   'first_tokens',
 ] as const;
 
-/** What identifies a row of sums beside its time. `is_other`: of all keys beyond the most that there may be. */
+/** What identifies a row of sums beside its time. `is_other`: one of NAMED. */
 export const KEY_COLUMNS = ['is_other', ...DIMENSIONS] as const;
+
+/** Which names a row of sums has: those of all DIMENSIONS, none, or those of `WHO` only. The names that it has not are empty. */
+export const NAMED = { all: 0, none: 1, who: 2 } as const;
+
+export type Named = keyof typeof NAMED;
+
+/** Who is answered for with what: the first of DIMENSIONS. Their sums stay apart when a fleet has many replicas. */
+export const WHO = DIMENSIONS.slice(0, 3);
+
+/** Whether a row has a name of this dimension. */
+export function hasName(isOther: number, dimension: Dimension): boolean {
+  return isOther === NAMED.all || (isOther === NAMED.who && WHO.includes(dimension));
+}
+
+/** The condition that rows have a value of a dimension, or may have it among what they sum. */
+export function toCondition(dimension: Dimension): string {
+  const nameless = Object.values(NAMED).filter((isOther) => !hasName(isOther, dimension));
+  return `(${dimension} = ? OR is_other IN (${nameless.join(', ')}))`;
+}
 
 const USAGE_COLUMNS = [
   'at INTEGER NOT NULL',

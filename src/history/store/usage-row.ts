@@ -1,35 +1,27 @@
 import { crc32 } from 'node:zlib';
 import { Histogram } from '../histogram.ts';
-import { addTo, DIMENSIONS, SUMS, type SumName } from '../usage-sums.ts';
-import { USAGE_VALUES } from './schema.ts';
+import { addTo, type RequestSums, SUMS } from '../usage-sums.ts';
+import { NAMED, type Named, USAGE_VALUES } from './schema.ts';
 
 /** A row of sums as it is in the database. */
 export type StoredRow = Readonly<Record<string, unknown>>;
 
-/** What identifies a row: its time, and the values of DIMENSIONS; null: it sums what has no row of its own. */
+/** What identifies a row: its time, which names it has, and the values of DIMENSIONS. */
 export interface RowKey {
   readonly at: number;
-  readonly names: readonly string[] | null;
-}
-
-/** What is added to a row. */
-export interface RowSums {
-  readonly sums: Readonly<Record<SumName, number>>;
-  readonly failures: ReadonlyMap<string, number>;
-  readonly costs: ReadonlyMap<string, number>;
-  readonly durations: Uint8Array;
-  readonly firstTokens: Uint8Array;
+  readonly named: Named;
+  readonly names: readonly string[];
 }
 
 type Value = string | number | Uint8Array;
 
 /** The values that find a row. */
-export function toKeyValues({ at, names }: RowKey): readonly (string | number)[] {
-  return [at, Number(names === null), ...(names ?? DIMENSIONS.map(() => ''))];
+export function toKeyValues({ at, named, names }: RowKey): readonly (string | number)[] {
+  return [at, NAMED[named], ...names];
 }
 
 /** The values of a row, with the checksum last. `old`: the row as it was; undefined: there was none. */
-export function toRowValues(key: RowKey, added: RowSums, old: StoredRow | undefined): readonly Value[] {
+export function toRowValues(key: RowKey, added: RequestSums, old: StoredRow | undefined): readonly Value[] {
   const values = [
     ...toKeyValues(key),
     ...SUMS.map((name) => Number(old?.[name] ?? 0) + added.sums[name]),
@@ -66,10 +58,9 @@ function addNamed(old: unknown, added: ReadonlyMap<string, number>): string {
   return JSON.stringify(Object.fromEntries(sums));
 }
 
-function addBuckets(old: unknown, added: Uint8Array): Uint8Array {
-  if (old === undefined) return added;
+function addBuckets(old: unknown, added: readonly number[]): Uint8Array {
   const histogram = new Histogram();
-  histogram.addEncoded(old as Uint8Array);
-  histogram.addEncoded(added);
+  if (old !== undefined) histogram.addEncoded(old as Uint8Array);
+  for (const bucket of added) histogram.add(bucket);
   return histogram.encode();
 }

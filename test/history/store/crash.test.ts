@@ -61,7 +61,7 @@ async function examine({ db, wal }: Files): Promise<number> {
   expect(setAside).toBeNull();
   const ask = async <A>(kind: 'usage' | 'records') => {
     const query = {
-      ...{ kind: 'usage', by: [], stepMs: null },
+      ...{ kind: 'usage', by: [], step: null },
       ...{ filters: {}, before: null, limit: 9_999 },
     };
     return (await runQuery(store.db, { ...query, ...SPAN, kind } as never, () => store.kept())) as A;

@@ -26,7 +26,7 @@ import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
 const MINUTE_MS = 60_000;
 const USAGE = {
   kind: 'usage',
-  ...{ by: DIMENSIONS, filters: {}, stepMs: MINUTE_MS, limit: 10_000 },
+  ...{ by: DIMENSIONS, filters: {}, step: { ms: MINUTE_MS }, limit: 10_000 },
   ...{ fromMs: START_MS, untilMs: START_MS + 60 * MINUTE_MS },
 } as const satisfies UsageQuery;
 

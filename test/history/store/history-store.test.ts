@@ -27,7 +27,7 @@ async function ask<A>(store: HistoryStore, query: Query): Promise<A> {
 }
 
 async function usageOf(store: HistoryStore, query: Partial<Extract<Query, { kind: 'usage' }>> = {}) {
-  const all = { kind: 'usage', by: [], filters: {}, stepMs: null, limit: 1_000, ...ALL } as const;
+  const all = { kind: 'usage', by: [], filters: {}, step: null, limit: 1_000, ...ALL } as const;
   return await ask<UsageAnswer>(store, { ...all, ...query });
 }
 
@@ -132,15 +132,61 @@ it('says so of an earlier span, too, in which requests may have arrived that end
 });
 
 it('sums in one row what is beyond the most names of a minute', async () => {
-  const { store } = openStore(path);
-  const records = Array.from({ length: MAX_USAGE_KEYS + 10 }, (_, index) =>
+  let { store } = openStore(path);
+  const records = Array.from({ length: 2 * MAX_USAGE_KEYS + 10 }, (_, index) =>
     makeRecord({ tenant: `t${index}` }),
   );
-  store.write(toBatch(records), START_MS);
+  // Again, by a store that has to look up which names there are.
+  for (const part of [records, records]) {
+    store.write(toBatch(part), START_MS);
+    store.close(START_MS);
+    store = openStore(path).store;
+  }
   const { rows, total } = await usageOf(store, { by: ['tenant'], limit: 10_000 });
-  expect(rows).toHaveLength(MAX_USAGE_KEYS + 1);
-  expect(rows.find(({ isOther }) => isOther)?.sums.requests).toBe(10);
-  expect(total.sums.requests).toBe(MAX_USAGE_KEYS + 10);
+  expect(rows).toHaveLength(2 * MAX_USAGE_KEYS + 1);
+  expect(rows.find(({ isOther }) => isOther)?.sums.requests).toBe(20);
+  expect(total.sums.requests).toBe(2 * records.length);
+  store.close(START_MS);
+});
+
+it('sums tenants, clients and models apart, too, where many replicas make too many combinations', async () => {
+  const { store } = openStore(path);
+  const REPLICAS = MAX_USAGE_KEYS / 10;
+  const records = Array.from({ length: REPLICAS }, (_, replica) =>
+    Array.from({ length: 20 }, (__, tenant) =>
+      makeRecord({ tenant: `t${tenant}`, replica: `r${replica}`, prompt_tokens: tenant }),
+    ),
+  );
+  store.write(toBatch(records.flat()), START_MS);
+  const { rows, unnamed } = await usageOf(store, { by: ['tenant', 'model'] });
+  expect(rows.map(({ isOther, sums }) => [isOther, sums.requests])).toEqual(
+    Array.from({ length: 20 }, () => [false, REPLICAS]),
+  );
+  expect(unnamed).toBe(0);
+  const acme = await usageOf(store, { filters: { tenant: 't7' } });
+  expect([acme.total.sums.prompt_tokens, acme.unnamed]).toEqual([7 * REPLICAS, 0]);
+  const byReplica = await usageOf(store, { by: ['tenant', 'replica'], limit: 10_000 });
+  expect(byReplica.rows.find(({ isOther }) => isOther)?.sums.requests).toBe(10 * REPLICAS);
+  expect(byReplica.total.sums.requests).toBe(20 * REPLICAS);
+  const [first, last] = await Promise.all(
+    ['r0', `r${REPLICAS - 1}`].map((replica) => usageOf(store, { filters: { tenant: 't7', replica } })),
+  );
+  expect([first?.total.sums.requests, first?.unnamed]).toEqual([1, REPLICAS / 2]);
+  expect([last?.total.sums.requests, last?.unnamed, last?.unknown]).toEqual([0, REPLICAS / 2, []]);
+  store.close(START_MS);
+});
+
+it('divides a span at the times that are given, as of days', async () => {
+  const { store } = openStore(path);
+  const at = (hours: number) => makeRecord({ ts: new Date(START_MS + hours * HOUR_MS).toISOString() });
+  store.write(toBatch([-1, 0, 22.9, 23, 46, 48].map(at)), START_MS + 3 * DAY_MS);
+  const [first, second] = [START_MS, START_MS + 23 * HOUR_MS];
+  const span = { fromMs: START_MS - 0.5 * HOUR_MS, untilMs: START_MS + 47 * HOUR_MS };
+  const { rows } = await usageOf(store, { ...span, step: { starts: [first - DAY_MS, first, second] } });
+  expect(rows.map(({ startMs, sums }) => [startMs, sums.requests])).toEqual([
+    [first, 2],
+    [second, 2],
+  ]);
   store.close(START_MS);
 });
 
@@ -151,7 +197,7 @@ it('says how many requests may be of a name and were summed without names, and t
   const [first, last] = await Promise.all(
     ['t0', 't9999'].map((tenant) => usageOf(store, { filters: { tenant } })),
   );
-  const unnamed = 10_000 - MAX_USAGE_KEYS;
+  const unnamed = 10_000 - 2 * MAX_USAGE_KEYS;
   expect([first?.total.sums.requests, first?.unnamed]).toEqual([1, unnamed]);
   expect([last?.total.sums.requests, last?.unnamed, last?.unknown]).toEqual([0, unnamed, []]);
   const all = await usageOf(store);

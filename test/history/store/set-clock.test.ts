@@ -27,7 +27,7 @@ async function ask<Kind extends Query['kind'] & Answer['kind']>(
   span: { readonly fromMs: number; readonly untilMs: number },
 ) {
   const query = {
-    ...{ kind, by: [], filters: {}, stepMs: null, before: null, limit: 100, tenant: 'acme' },
+    ...{ kind, by: [], filters: {}, step: null, before: null, limit: 100, tenant: 'acme' },
     ...span,
   };
   const answer = await runQuery(store.db, query as Query, () => store.kept());

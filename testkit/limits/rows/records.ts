@@ -160,7 +160,7 @@ export const RECORDS: readonly Limit[] = [
   {
     what: 'combinations of tenant, client, model, replica and endpoint in the usage of a minute or hour',
     source: inFile('src/history/store/usage-store.ts', 'MAX_USAGE_KEYS'),
-    past: 'further ones are summed as `other`',
+    past: 'further ones are summed without replica and endpoint; beyond as many of tenant, client and model, as `other`',
     proof: testedBy(HISTORY, 'sums in one row what is beyond the most names of a minute'),
   },
   {

@@ -10,12 +10,18 @@ import {
   toKeptJson,
   toTime,
 } from '../../history/history-answer.ts';
-import { type AskedSpan, readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
+import {
+  type AskedSpan,
+  readSpan,
+  spanParams,
+  spanSchema,
+  stepParam,
+  toStep,
+} from '../../history/time-span.ts';
 import { defineRoute, json } from '../../route.ts';
 import { roundTo3 } from '../../shown-record.ts';
 
 const DAY_MS = 86_400_000;
-const MINUTE_MS = 60_000;
 /** A span has so many steps at most. */
 const MAX_STEPS = 1_500;
 
@@ -53,7 +59,7 @@ const rowSchema = z
     other: z
       .boolean()
       .describe(
-        'Whether it sums what has no row of its own: beyond `limit`, or beyond the 2,000 combinations of names of a minute or of an hour.',
+        'Whether it sums what has no row of its own: beyond `limit`, or beyond the 2,000 combinations of names that a minute or an hour has at most, and 2,000 more of tenant, client and model.',
       ),
     ...sumsShape,
   })
@@ -76,17 +82,6 @@ export const readBy = (allowed: readonly Dimension[]) =>
       `By what it is summed: ${allowed.map((each) => `\`${each}\``).join(', ')}, with commas between them.`,
     );
 
-/** Reads the length of a step: milliseconds. */
-export const readStep = z
-  .string()
-  .regex(/^\d{1,4}[mhd]$/, 'whole minutes, hours or days, such as 5m, 1h or 1d')
-  .transform((text) => Number.parseInt(text, 10) * STEP_UNITS[text.at(-1) as 'm' | 'h' | 'd'])
-  .refine((ms) => ms > 0, 'at least 1m')
-  .optional()
-  .describe('Divides the span into steps: `5m`, `1h`, `1d`. Steps of minutes reach back 7 days.');
-
-const STEP_UNITS = { m: MINUTE_MS, h: 3_600_000, d: DAY_MS } as const;
-
 const filter = (what: Dimension) =>
   z.string().max(1024).optional().describe(`Only requests with exactly this \`${what}\`.`);
 
@@ -103,7 +98,7 @@ export const showUsage = defineRoute({
   query: {
     ...spanParams,
     by: readBy(DIMENSIONS),
-    step: readStep,
+    step: stepParam,
     tenant: filter('tenant'),
     client: filter('client'),
     model: filter('model'),
@@ -136,11 +131,12 @@ export const showUsage = defineRoute({
   },
   errors: ['history_off', 'history_unavailable'],
   async handle({ query }, { settleRecords, history }) {
-    const { by: names = [], step: stepMs = null, limit, tenant, client, model, replica, endpoint } = query;
+    const { by: names = [], limit, tenant, client, model, replica, endpoint } = query;
     const span = readSpan(query, { nowMs: Date.now(), defaultMs: DAY_MS });
     if (span === null)
       return new AdminError('invalid_request', { param: 'since', message: 'since: it is after until' });
-    if (stepMs !== null && (span.untilMs - span.fromMs) / stepMs > MAX_STEPS) {
+    const step = toStep(query.step, span, MAX_STEPS);
+    if (step === undefined) {
       return new AdminError('invalid_request', {
         param: 'step',
         message: `step: at most ${MAX_STEPS} in the span`,
@@ -149,7 +145,7 @@ export const showUsage = defineRoute({
     await settleRecords();
     const answer = await askHistory(history, {
       kind: 'usage',
-      ...{ fromMs: span.fromMs, untilMs: span.untilMs, by: names, stepMs, limit },
+      ...{ fromMs: span.fromMs, untilMs: span.untilMs, by: names, step, limit },
       filters: { tenant, client, model, replica, endpoint },
     });
     return answer instanceof AdminError ? answer : { body: toUsageJson(answer, span, names) };
