@@ -71,12 +71,17 @@ export async function askHistory<Q extends Query>(
   } catch (error) {
     if (!(error instanceof HistoryRefusal)) throw error;
     if (error.reason === 'off') return new AdminError('history_off');
+    if (error.reason === 'no_such_page') return new AdminError('invalid_request', NO_SUCH_PAGE);
     return new AdminError('history_unavailable', {
       message: `${UNAVAILABLE} (${toProblemText(error.reason)}).`,
     });
   }
 }
 
+const NO_SUCH_PAGE = {
+  param: 'before',
+  message: 'before: it is not `next` of an answer of this history: begin again without it',
+};
 const UNAVAILABLE =
   'The history of this gateway does not answer: try again, with a shorter span if it was too slow';
 

@@ -1,5 +1,6 @@
 import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, RefusedError } from '#cli/admin-client';
+import { UsageError } from '#cli/command';
 import type { Answered } from './history-gateways.ts';
 
 /** Records of the history of gateways. */
@@ -16,6 +17,8 @@ const PAGE = 1_000;
 
 /** Finds the records with an id. Throws what the last gateway says if none has it, or what a call throws. */
 export async function findRecords(clients: readonly AdminClient[], id: string): Promise<FoundRecords> {
+  // In an address these would be steps of its path.
+  if (/^\.{0,2}$/.test(id)) throw new UsageError("options '--request' and '--trace' need an id");
   const asked = await Promise.all(
     clients.map(async (client): Promise<Answered | RefusedError> => {
       const { baseUrl } = client;
@@ -52,15 +55,20 @@ async function listOf(client: AdminClient, query: Readonly<Record<string, string
   const records: unknown[] = [];
   let before: number | null = null;
   let answered: Answered | null = null;
+  // Of the first page: an age such as 2h is longer ago with each page, and a clock may be set back.
+  let span = {};
   do {
     const params: URLSearchParams = new URLSearchParams({
       ...query,
+      ...span,
       limit: String(Math.min(PAGE, limit - records.length)),
       ...(before === null ? {} : { before: String(before) }),
     });
     const answer = await client.call('GET', `/admin/records?${params}`);
     const history = memberOf(answer, 'history');
-    answered ??= { baseUrl: client.baseUrl, answer: history };
+    // The last: older records may have been removed since the first.
+    answered = { baseUrl: client.baseUrl, answer: history };
+    span = { since: String(memberOf(history, 'since')), until: String(memberOf(history, 'until')) };
     records.push(...itemsOf(answer, 'records'));
     const next = memberOf(history, 'next');
     before = typeof next === 'number' ? next : null;

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { QueryRefusal } from '../messages.ts';
 import type { Answer, Filters, Gap, GapReason, Kept, Query, Span, TimelineQuery } from '../query.ts';
+import { FILE_NUMBERS } from '../store/database.ts';
 import { toCondition } from '../store/schema.ts';
 import { toEvent } from '../store/timeline-store.ts';
 import { Pace } from './pace.ts';
@@ -22,6 +23,7 @@ export async function runQuery(
 ): Promise<Answer | QueryRefusal> {
   const pace = new Pace();
   const kept = readKept();
+  if ('before' in query && !isOfFile(db, query)) return { kind: 'refused', reason: 'no_such_page' };
   switch (query.kind) {
     case 'find': {
       const found = await findRecords(db, query, pace);
@@ -48,6 +50,20 @@ export async function runQuery(
     case 'timeline':
       return { kind: 'timeline', ...listEvents(db, query), kept, gaps: readGaps(db, query) };
   }
+}
+
+/** Whether a page can be one of this file: of another gateway, or of a file that was set aside, it would leave out records. */
+function isOfFile(
+  db: DatabaseSync,
+  { kind, before }: Pick<TimelineQuery, 'before'> & Pick<Query, 'kind'>,
+): boolean {
+  if (before === null) return true;
+  const sql =
+    kind === 'timeline'
+      ? 'SELECT max(number) + 1 AS next FROM timeline'
+      : 'SELECT next_number AS next FROM meta';
+  const next = Number(db.prepare(sql).get()?.next ?? 0);
+  return before <= next && (kind === 'timeline' || before > next - (next % FILE_NUMBERS));
 }
 
 const EVER: Span = { fromMs: 0, untilMs: Number.MAX_SAFE_INTEGER };

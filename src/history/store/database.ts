@@ -1,9 +1,14 @@
+import { randomInt } from 'node:crypto';
 import { closeSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { SetAside } from '../messages.ts';
 import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
+/** The records of each file have numbers of a range of its own, by chance: a page of one cannot go on in another one. */
+export const FILE_NUMBERS = 1e11;
+/** A number has 15 digits at most. */
+const FILE_RANGES = 10_000;
 /** `SPAN`: whose file it is. */
 const APPLICATION_ID = 0x5350414e;
 const PAGE_BYTES = 8192;
@@ -99,7 +104,9 @@ function closed(db: DatabaseSync, why: string): string {
 function createTables(db: DatabaseSync, nowMs: number): void {
   db.exec('BEGIN IMMEDIATE');
   db.exec(SCHEMA);
-  db.prepare('INSERT INTO meta VALUES (1, 0, :now, :now, :now, :now, :now, :now)').run({ now: nowMs });
+  const first = randomInt(FILE_RANGES) * FILE_NUMBERS + 1;
+  const meta = db.prepare('INSERT INTO meta VALUES (:first, 0, :now, :now, :now, :now, :now, :now)');
+  meta.run({ first, now: nowMs });
   db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
 }
 

@@ -149,7 +149,27 @@ describe('gateway records, of the history', () => {
     expect(empty.stderr).toContain('No request of this tenant');
   });
 
+  it('asks for all pages of one span, and says what is kept at the end', async () => {
+    const asked: string[] = [];
+    const span = { since: '2026-01-01T00:00:00.000Z', until: '2026-01-01T02:00:00.000Z', gaps: [] };
+    const { url } = await startAdmin(({ url: path = '' }) => {
+      asked.push(path);
+      const isFirst = asked.length === 1;
+      const history = { ...span, next: isFirst ? 7 : null, note: isFirst ? null : 'Records are not kept.' };
+      return { body: { records: [], history } };
+    });
+    const { stderr } = await invoke(['records', '--since', '2h', '--admin', url], ENV);
+    const spans = asked.map((path) => new URL(path, url).searchParams);
+    expect(spans.map((each) => [each.get('since'), each.get('until'), each.get('before')])).toEqual([
+      ['2h', null, null],
+      [span.since, span.until, '7'],
+    ]);
+    expect(stderr).toBe('gateway: Records are not kept.\n');
+  });
+
   it.each([
+    ['--request', ''],
+    ['--trace', '..'],
     ['--request', 'a', '--trace', 'b'],
     ['--request', 'a', '--follow'],
     ['--since', '1h', '--limit', '100001'],

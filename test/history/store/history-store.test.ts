@@ -317,6 +317,23 @@ it('finds a record by each of its ids, in open chunks and in complete blocks', a
   store.close(START_MS);
 });
 
+it('refuses a page of a file that is not there any more, sooner than to leave out records', async () => {
+  const { store } = openStore(path);
+  store.write(toBatch([makeRecord(), makeRecord()]), START_MS);
+  const { next } = await recordsOf(store, { limit: 1 });
+  store.close(START_MS);
+  expect(next).toBeGreaterThan(0);
+  const others = await Promise.all(
+    ['b.db', 'c.db'].map(async (name) => {
+      const { store: other } = openStore(join(folder, name));
+      other.write(toBatch([makeRecord(), makeRecord(), makeRecord()]), START_MS);
+      return (await recordsOf(other, { before: next })) as unknown;
+    }),
+  );
+  // Each file has its numbers by chance: both of two others hardly ever have the same ones.
+  expect(others).toContainEqual({ kind: 'refused', reason: 'no_such_page' });
+});
+
 it('lists pages that together have each record once', async () => {
   const { store } = openStore(path);
   const records = Array.from({ length: 700 }, (_, index) => makeRecord({ tenant: `t${index % 3}` }));
