@@ -2,42 +2,30 @@
 import type { ClientMetricRow } from './client-metric-row.ts';
 import { METRICS } from './metric-names.ts';
 
+/** The attributes that the series of all these metrics have. */
+const COMMON = [
+  'gen_ai.operation.name',
+  'gen_ai.provider.name',
+  'gen_ai.request.model',
+  'gen_ai.response.model',
+  'server.address',
+  'server.port',
+] as const;
+
 /** The metrics of the client's side of an operation, as the conventions define them: what each counts. */
 export const CLIENT_METRIC_ROWS = [
   {
     metric: METRICS.genAiClientOperationDuration,
     pinned: 'all',
     latest: 'other',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-      'error.type',
-    ],
-    values: [
-      {
-        field: 'e2e_ms',
-        isZeroIfUnknown: false,
-        without: [],
-        attributes: {},
-      },
-    ],
+    attributes: [...COMMON, 'error.type'],
+    values: [{ field: 'e2e_ms', isZeroIfUnknown: false, without: [], attributes: {} }],
   },
   {
     metric: METRICS.genAiClientTokenUsage,
     pinned: 'all',
     latest: null,
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
+    attributes: COMMON,
     values: [
       {
         field: 'prompt_tokens',
@@ -57,78 +45,28 @@ export const CLIENT_METRIC_ROWS = [
     metric: METRICS.genAiClientOperationTimeToFirstChunk,
     pinned: 'all',
     latest: null,
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
-    values: [
-      {
-        field: 'ttft_ms',
-        isZeroIfUnknown: false,
-        without: [],
-        attributes: {},
-      },
-    ],
+    attributes: COMMON,
+    values: [{ field: 'ttft_ms', isZeroIfUnknown: false, without: [], attributes: {} }],
   },
   {
     metric: METRICS.genAiClientInferenceDuration,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-      'error.type',
-    ],
-    values: [
-      {
-        field: 'e2e_ms',
-        isZeroIfUnknown: false,
-        without: [],
-        attributes: {},
-      },
-    ],
+    attributes: [...COMMON, 'error.type'],
+    values: [{ field: 'e2e_ms', isZeroIfUnknown: false, without: [], attributes: {} }],
   },
   {
     metric: METRICS.genAiClientInferenceTimeToFirstChunk,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
-    values: [
-      {
-        field: 'ttft_ms',
-        isZeroIfUnknown: false,
-        without: [],
-        attributes: {},
-      },
-    ],
+    attributes: COMMON,
+    values: [{ field: 'ttft_ms', isZeroIfUnknown: false, without: [], attributes: {} }],
   },
   {
     metric: METRICS.genAiClientInferenceUsageInputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
+    attributes: COMMON,
     values: [
       {
         field: 'prompt_tokens',
@@ -154,14 +92,7 @@ export const CLIENT_METRIC_ROWS = [
     metric: METRICS.genAiClientInferenceUsageOutputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
+    attributes: COMMON,
     values: [
       {
         field: 'completion_tokens',
@@ -181,14 +112,7 @@ export const CLIENT_METRIC_ROWS = [
     metric: METRICS.genAiClientInferenceUsageCacheReadInputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
+    attributes: COMMON,
     values: [
       {
         field: 'cached_tokens',
@@ -202,14 +126,7 @@ export const CLIENT_METRIC_ROWS = [
     metric: METRICS.genAiClientInferenceUsageCacheWriteInputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
+    attributes: COMMON,
     values: [
       {
         field: 'cache_creation_tokens',
@@ -223,14 +140,7 @@ export const CLIENT_METRIC_ROWS = [
     metric: METRICS.genAiClientInferenceUsageReasoningOutputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-    ],
+    attributes: COMMON,
     values: [
       {
         field: 'reasoning_tokens',
@@ -244,44 +154,14 @@ export const CLIENT_METRIC_ROWS = [
     metric: METRICS.genAiClientInferenceOperationInputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-      'error.type',
-    ],
-    values: [
-      {
-        field: 'prompt_tokens',
-        isZeroIfUnknown: true,
-        without: [],
-        attributes: {},
-      },
-    ],
+    attributes: [...COMMON, 'error.type'],
+    values: [{ field: 'prompt_tokens', isZeroIfUnknown: true, without: [], attributes: {} }],
   },
   {
     metric: METRICS.genAiClientInferenceOperationOutputTokens,
     pinned: null,
     latest: 'inference',
-    attributes: [
-      'gen_ai.operation.name',
-      'gen_ai.provider.name',
-      'gen_ai.request.model',
-      'gen_ai.response.model',
-      'server.address',
-      'server.port',
-      'error.type',
-    ],
-    values: [
-      {
-        field: 'completion_tokens',
-        isZeroIfUnknown: true,
-        without: [],
-        attributes: {},
-      },
-    ],
+    attributes: [...COMMON, 'error.type'],
+    values: [{ field: 'completion_tokens', isZeroIfUnknown: true, without: [], attributes: {} }],
   },
 ] as const satisfies readonly ClientMetricRow[];
