@@ -149,6 +149,7 @@ async function openHistory(name: string, maxSizeBytes: number) {
     version: 'lab',
     instanceId: 'lab',
     nowMs: () => START_MS,
+    present: () => [],
     log,
   });
   await history.configure({ maxSizeBytes, maxAgeMs: 400 * 86_400_000 });

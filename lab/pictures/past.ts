@@ -36,6 +36,7 @@ export async function writePast(stateDir: string): Promise<void> {
   const history = new RecordedHistory({
     ...{ path: join(stateDir, 'history.db'), version: '0.1.0', instanceId: randomUUID() },
     nowMs: () => nowMs,
+    present: () => [],
     log: console,
   });
   await history.configure({ maxSizeBytes: 256 * 1024 ** 2, maxAgeMs: 35 * DAY_MS });

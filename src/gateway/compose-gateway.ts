@@ -134,7 +134,10 @@ export async function composeGateway(
     },
   });
   const { serving, telemetry } = dataPlane;
-  const history = composeHistory(composition, telemetry);
+  const history = composeHistory(composition, {
+    instanceId: telemetry.instanceId,
+    drains: replicas.drains,
+  });
   const tellUsage = createClientUsage(history);
   const fleet = await composeFleet(composition, { replicas, limitRows });
   const rollouts = await composeRollouts(composition);

@@ -18,5 +18,5 @@ export type {
   UsageRow,
 } from './query.ts';
 export { type HistoryState, RecordedHistory } from './recorded-history.ts';
-export { EVENT_KINDS } from './timeline-entry.ts';
+export { EVENT_KINDS, type PresentFact } from './timeline-entry.ts';
 export { DIMENSIONS, type Dimension } from './usage-sums.ts';

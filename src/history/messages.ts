@@ -19,8 +19,13 @@ export interface HistoryStart extends HistorySettings {
   readonly path: string;
   /** From when on it is told of everything: epoch milliseconds. */
   readonly startedMs: number;
-  /** `after_kill`: the last records of the run before may be missing. `again`: the thread before ended by an error. */
-  readonly begun: 'new' | 'after_kill' | 'again';
+  /**
+   * `after_kill`: the last records of the run before may be missing. `after_off`: it was off. `again`: the thread before
+   * ended by an error.
+   */
+  readonly begun: 'new' | 'after_kill' | 'after_off' | 'again';
+  /** The bands of the present, and what has ended them: those that the history knows may be of an earlier time. */
+  readonly present: readonly TimelineEntry[];
   /** The version of the gateway, and its `service.instance.id`. */
   readonly version: string;
   readonly instanceId: string;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { RecordLoss } from '#otel/ledger';
 import type { AdminAction } from '#otel/span';
 import { type FedRecord, RecordFeed } from './feed/record-feed.ts';
@@ -5,7 +6,7 @@ import { HistoryRefusal, HistoryThread } from './history-thread.ts';
 import type { HistorySettings, HistoryStart, WriterState } from './messages.ts';
 import type { Answer, Query } from './query.ts';
 import { RunMarker } from './run-marker.ts';
-import { toTimelineEntry } from './timeline-entry.ts';
+import { type PresentFact, toPresentEntry, toTimelineEntry } from './timeline-entry.ts';
 
 /** How the history is doing. */
 export interface HistoryState extends WriterState {
@@ -24,6 +25,8 @@ export interface HistoryCollaborators {
   readonly instanceId: string;
   /** Epoch milliseconds. */
   readonly nowMs: () => number;
+  /** What the history cannot have heard of: from before it began, or while it was off. */
+  readonly present: () => readonly PresentFact[];
   readonly log: { warn(fields: object, message: string): void };
 }
 
@@ -76,8 +79,8 @@ export class RecordedHistory {
   #batchStartMs = 0;
   #leftOut = 0;
   #state: WriterState = NOTHING_WRITTEN;
-  /** Since when a reload has switched it off, and what ended since. */
-  #off: { readonly fromMs: number; records: number } | null = null;
+  /** Since when it has been switched off, and what ended since; null records: nobody knows, as it was in an earlier run. */
+  #off: { readonly fromMs: number; records: number | null } | null = null;
 
   constructor(collaborators: HistoryCollaborators) {
     this.#collaborators = collaborators;
@@ -101,19 +104,24 @@ export class RecordedHistory {
     const before = this.#settings;
     this.#settings = settings;
     if (settings === null) {
-      if (before !== null) this.#off = { fromMs: this.#collaborators.nowMs(), records: 0 };
-      await this.#close();
+      if (before !== null) {
+        this.#off = { fromMs: this.#collaborators.nowMs(), records: 0 };
+        await this.#close('The history was switched off');
+      } else this.#off ??= this.#beginOff();
     } else if (before === null) {
+      const left = this.#marker.begin();
+      if (typeof left === 'object') this.#off ??= { fromMs: left.offSinceMs, records: null };
+      const wasOff = this.#off !== null;
       this.#noteOff();
       this.#idle = setInterval(() => this.#flush(true), IDLE_MS).unref();
-      this.#startThread(settings, this.#marker.begin() ? 'after_kill' : 'new');
+      this.#startThread(settings, left === 'killed' ? 'after_kill' : wasOff ? 'after_off' : 'new');
     } else this.#thread?.configure(settings);
   }
 
   /** A request has ended. It is cheap, and never throws. */
   record({ record, encodedSpan }: FedRecord): void {
     if (this.#settings === null) {
-      if (this.#off !== null) this.#off.records += 1;
+      if (this.#off?.records != null) this.#off.records += 1;
       return;
     }
     const waitingBytes = this.#unwrittenBytes + this.#feed.bytes + (encodedSpan?.length ?? 0);
@@ -153,8 +161,20 @@ export class RecordedHistory {
 
   /** Writes what waits, and ends. */
   async stop(): Promise<void> {
-    await this.#close();
+    if (this.#settings !== null) await this.#close();
+    else if (this.#off?.records === 0 && typeof this.#marker.read() === 'object') this.#marker.end();
     this.#settings = null;
+  }
+
+  /** It is off from the start: what earlier runs have written lacks what ends now. */
+  #beginOff() {
+    const left = this.#marker.read();
+    if (typeof left === 'object') return { fromMs: left.offSinceMs, records: null };
+    // After a kill that gap goes on.
+    if (left === 'killed' || !existsSync(this.path)) return null;
+    const fromMs = this.#collaborators.nowMs();
+    this.#marker.off(fromMs);
+    return { fromMs, records: 0 };
   }
 
   #leaveOut(reason: 'behind' | 'unencodable', arrivedMs: number, records = 1): void {
@@ -168,7 +188,8 @@ export class RecordedHistory {
     const off = this.#off;
     this.#off = null;
     if (off === null || off.records === 0) return;
-    this.#feed.addGap({ ...off, toMs: this.#collaborators.nowMs(), reason: 'off' });
+    const toMs = this.#collaborators.nowMs();
+    this.#feed.addGap({ fromMs: off.fromMs, toMs, records: off.records ?? 0, reason: 'off' });
     this.#schedule();
   }
 
@@ -201,7 +222,8 @@ export class RecordedHistory {
 
   #startThread(settings: HistorySettings, begun: HistoryStart['begun']): void {
     const { path, version, instanceId, nowMs } = this.#collaborators;
-    const start: HistoryStart = { ...settings, path, version, instanceId, startedMs: nowMs(), begun };
+    const present = this.#collaborators.present().map(toPresentEntry);
+    const start = { ...settings, path, version, instanceId, startedMs: nowMs(), begun, present };
     const thread = new HistoryThread(start, {
       onWritten: (batches) => this.#written(batches),
       onState: (state) => {
@@ -237,18 +259,21 @@ export class RecordedHistory {
     this.#unwrittenBytes = 0;
   }
 
-  async #close(): Promise<void> {
+  /** `sentence`: why, if the gateway goes on. */
+  async #close(sentence: string | null = null): Promise<void> {
     if (this.#restart !== null) clearTimeout(this.#restart);
     if (this.#idle !== null) clearInterval(this.#idle);
     const thread = this.#thread;
     if (thread === null) {
       // Its thread has ended by an error, and has not started again.
       this.#feed.take(this.#collaborators.nowMs());
+      this.#records = 0;
       this.#state = NOTHING_WRITTEN;
       return;
     }
     const atMs = this.#collaborators.nowMs();
-    this.#feed.addEvent({ phase: 'moment', kind: 'stop', subject: '', fromMs: atMs, atMs, details: {} });
+    const details = sentence === null ? {} : { sentence };
+    this.#feed.addEvent({ phase: 'moment', kind: 'stop', subject: '', fromMs: atMs, atMs, details });
     this.#flush();
     this.#thread = null;
     const isDone = await thread.close(CLOSE_MS);
@@ -256,7 +281,8 @@ export class RecordedHistory {
     if (!isDone || records > 0) {
       const reason = this.#state.problem?.reason ?? 'too_slow';
       this.#collaborators.log.warn({ records, reason }, 'the history could not be written to its end');
-    } else this.#marker.end();
+    } else if (sentence === null) this.#marker.end();
+    else this.#marker.off(atMs);
     this.#dropUnwritten();
     this.#state = NOTHING_WRITTEN;
   }

@@ -1,8 +1,12 @@
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+
+/** What an earlier run has left behind: `killed`: its last records may be missing. */
+export type LeftMark = 'none' | 'killed' | { readonly offSinceMs: number };
 
 /**
  * A file that is there while a gateway has records for its history. It is made before the first request, sooner than the
- * database is open: a gateway that is killed in between has left out its records, too.
+ * database is open: a gateway that is killed in between has left out its records, too. While the history is off the file
+ * says since when, over any restart: what ends in that time is missing.
  */
 export class RunMarker {
   readonly #path: string;
@@ -12,15 +16,26 @@ export class RunMarker {
     this.#path = `${path}.run`;
   }
 
-  /** Makes it. Returns whether an earlier run has left it: its last records may be missing. */
-  begin(): boolean {
-    const wasLeft = existsSync(this.#path);
+  /** Makes it. Returns what was there. */
+  begin(): LeftMark {
+    const left = this.read();
+    this.#write('');
+    return left;
+  }
+
+  /** What is there now. */
+  read(): LeftMark {
     try {
-      closeSync(openSync(this.#path, 'a', 0o600));
+      const offSinceMs = /^off (\d{1,15})$/.exec(readFileSync(this.#path, 'latin1').trim())?.[1];
+      return offSinceMs === undefined ? 'killed' : { offSinceMs: Number(offSinceMs) };
     } catch {
-      // The database cannot be written then either, which is told.
+      return 'none';
     }
-    return wasLeft;
+  }
+
+  /** All records are written, and no further ones are. */
+  off(sinceMs: number): void {
+    this.#write(`off ${sinceMs}\n`);
   }
 
   /** All records are written. */
@@ -29,6 +44,14 @@ export class RunMarker {
       rmSync(this.#path, { force: true });
     } catch {
       // The next start then says more than it must.
+    }
+  }
+
+  #write(text: string): void {
+    try {
+      writeFileSync(this.#path, text, { mode: 0o600 });
+    } catch {
+      // The database cannot be written then either, which is told.
     }
   }
 }

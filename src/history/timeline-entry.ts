@@ -41,6 +41,35 @@ export interface ShownEvent {
   readonly details: Readonly<Record<string, string | number | boolean | null>>;
 }
 
+/** A condition that is on; or a replica, which is drained, or was until then. Since when: epoch milliseconds. */
+export type PresentFact =
+  | (ConditionFacts & { readonly sinceMs: number })
+  | {
+      readonly replica: string;
+      readonly isDrained: boolean;
+      readonly reason: string | null;
+      readonly sinceMs: number;
+    };
+
+type ConditionFacts = Pick<
+  Extract<AdminAction, { action: 'condition_begins' | 'condition_ends' }>,
+  'id' | 'severity' | 'subject' | 'sentence'
+>;
+
+/** What is so now, as the entry that the timeline has of it if nothing was missed. */
+export function toPresentEntry(fact: PresentFact): TimelineEntry {
+  const times = { fromMs: fact.sinceMs, atMs: fact.sinceMs };
+  if ('id' in fact) return { ...times, phase: 'begin', ...toCondition(fact) };
+  const { replica, isDrained, reason } = fact;
+  const details = { reason: reason === null ? null : cut(reason) };
+  return { ...times, phase: isDrained ? 'begin' : 'end', kind: 'drain', subject: cut(replica), details };
+}
+
+function toCondition({ id, severity, subject, sentence }: ConditionFacts) {
+  const details = { id, severity, sentence: cut(sentence), subject: cut(subject) };
+  return { kind: 'condition', subject: cut(`${id} ${subject}`), details } as const;
+}
+
 /** Texts of operators and of conditions are cut at this length. */
 const MAX_TEXT = 500;
 
@@ -50,12 +79,9 @@ export function toTimelineEntry(action: AdminAction, nowMs: number): TimelineEnt
   const base = { fromMs: action.startEpochMs, atMs: nowMs };
   switch (action.action) {
     case 'condition_begins':
-    case 'condition_ends': {
-      const { id, severity, subject, sentence } = action;
-      const phase = action.action === 'condition_begins' ? 'begin' : 'end';
-      const details = { id, severity, sentence: cut(sentence), subject: cut(subject) };
-      return { ...base, phase, kind: 'condition', subject: cut(`${id} ${subject}`), details };
-    }
+      return { ...base, phase: 'begin', ...toCondition(action) };
+    case 'condition_ends':
+      return { ...base, phase: 'end', ...toCondition(action) };
     case 'drain':
     case 'undrain': {
       const { replica, reason, wasDrained, inflight } = action;

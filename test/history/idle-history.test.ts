@@ -28,6 +28,7 @@ it('names no more than the last minute after a kill of a gateway that had nothin
       version: '1.0.0',
       instanceId: 'id',
       nowMs: () => nowMs,
+      present: () => [],
       log: { warn: () => expect.unreachable() },
     },
   });
@@ -47,5 +48,5 @@ it('names no more than the last minute after a kill of a gateway that had nothin
   const query = { kind: 'timeline', fromMs: 0, untilMs: nowMs + HOUR_MS, before: null, limit: 10 } as const;
   const { gaps } = (await runQuery(store.db, query, () => store.kept())) as { gaps: readonly unknown[] };
   expect(gaps).toMatchObject([{ reason: 'killed', fromMs: nowMs - 1_000, toMs: nowMs + 5_000 }]);
-  store.close(nowMs);
+  store.close();
 });

@@ -20,7 +20,7 @@ it('names each record once that does not fit while nothing can be written, also 
   mkdirSync(path); // no database can be opened there
   const log = { warn: () => expect.unreachable() };
   const history = new RecordedHistory({
-    ...{ path, version: '1.0.0', instanceId: 'id', nowMs: () => START_MS + 1_000, log },
+    ...{ path, version: '1.0.0', instanceId: 'id', nowMs: () => START_MS + 1_000, present: () => [], log },
   });
   await history.configure({ maxSizeBytes: 256 * MIB, maxAgeMs: 400 * 86_400_000 });
   const leftOut = 5;

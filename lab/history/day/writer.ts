@@ -42,7 +42,14 @@ class Writer {
     this.#clock = clock;
     this.#currency = currency;
     this.#gpus = new SharedState(allocateSharedState(1), () => clock.nowMs).gpuTimes;
-    this.#history = new RecordedHistory({ path, version: 'day', instanceId: 'day', nowMs: epochMs, log });
+    this.#history = new RecordedHistory({
+      path,
+      version: 'day',
+      instanceId: 'day',
+      nowMs: epochMs,
+      present: () => [],
+      log,
+    });
     const ledger = new Ledger(LEDGER_INTERVAL_MS, {
       publish: (span) => this.#ledgers.push(span),
       ...{ waitingCount: () => 0, clock: { ...systemClock, nowMs: () => clock.nowMs }, epochMs, log },

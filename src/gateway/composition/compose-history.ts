@@ -1,16 +1,23 @@
 import { join } from 'node:path';
-import { RecordedHistory } from '#history';
+import { type PresentFact, RecordedHistory } from '#history';
 import type { Telemetry } from '#otel';
+import type { ReplicaControl } from '#replicas/control';
 import type { Composition } from './gateway-collaborators.ts';
 import { guarded } from './observe-record.ts';
 
 /** Composes the gateway's own memory, which hears of every record and every action. It holds up neither start nor request. */
 export function composeHistory(
-  { inEffect, collaborators: { log }, parts, events, version }: Composition,
-  { instanceId }: Pick<Telemetry, 'instanceId'>,
+  { inEffect, collaborators: { log }, parts, events, board, version }: Composition,
+  { instanceId, drains }: Pick<Telemetry, 'instanceId'> & Pick<ReplicaControl, 'drains'>,
 ): RecordedHistory {
+  const present = (): readonly PresentFact[] => [
+    ...board.current.map((condition) => ({ ...condition, sinceMs: condition.sinceEpochMs })),
+    ...Array.from(drains.all, ([replica, { drained: isDrained, reason, since }]) => ({
+      ...{ replica, isDrained, reason, sinceMs: Date.parse(since ?? '') || 0 },
+    })),
+  ];
   const path = join(inEffect.config.stateDir, 'history.db');
-  const history = new RecordedHistory({ path, version, instanceId, nowMs: Date.now, log });
+  const history = new RecordedHistory({ path, version, instanceId, nowMs: Date.now, present, log });
   parts.add('history', {
     start: () => history.configure(inEffect.config.history),
     stop: () => history.stop(),

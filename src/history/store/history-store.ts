@@ -165,10 +165,10 @@ export class HistoryStore {
     });
   }
 
-  /** Closes the database. It then is known that nothing is missing at its end. */
-  close(nowMs: number): void {
+  /** Closes the database. It then is known that nothing is missing at the end of the last batch. */
+  close(): void {
     try {
-      this.#db.prepare('UPDATE meta SET is_open = 0, written_ms = ?').run(nowMs);
+      this.#db.exec('UPDATE meta SET is_open = 0');
     } finally {
       this.#db.close();
     }
@@ -186,7 +186,7 @@ export class HistoryStore {
   }
 
   #noteStart(
-    { version, instanceId, startedMs: nowMs, begun }: Opening,
+    { version, instanceId, startedMs: nowMs, begun, present }: Opening,
     { wasOpen, setAside }: { readonly wasOpen: boolean; readonly setAside: SetAside | null },
   ): void {
     const moment = { phase: 'moment', subject: '', fromMs: nowMs, atMs: nowMs } as const;
@@ -197,7 +197,7 @@ export class HistoryStore {
       }
       if (begun === 'again') return;
       const writtenMs = Number(this.#db.prepare('SELECT written_ms FROM meta').get()?.written_ms);
-      this.#timeline.closeAll('condition', writtenMs);
+      this.#timeline.catchUp(present, writtenMs);
       if (wasOpen || begun === 'after_kill') {
         const details = { sentence: 'The gateway ended without a shutdown: its last second may be missing.' };
         this.#timeline.add({ ...moment, kind: 'killed', fromMs: writtenMs, phase: 'span', details });
@@ -205,7 +205,9 @@ export class HistoryStore {
         const toMs = nowMs < writtenMs ? writtenMs + SAME_GAP_MS : nowMs; // the clock was set back
         this.#addGap({ fromMs, toMs, records: null, reason: 'killed' });
       }
-      this.#timeline.add({ ...moment, kind: 'start', details: { version, instance_id: instanceId } });
+      const details = { version, instance_id: instanceId };
+      const sentence = begun === 'after_off' && { sentence: 'The history was off before' };
+      this.#timeline.add({ ...moment, kind: 'start', details: { ...details, ...sentence } });
     });
   }
 

@@ -4,6 +4,8 @@ import type { EventKind, ShownEvent, TimelineEntry } from '../timeline-entry.ts'
 /** So many events are kept; the oldest go first. */
 const MAX_EVENTS = 100_000;
 
+const OPEN = 'SELECT number, kind, subject FROM timeline WHERE to_ms IS NULL';
+
 /** What happened: moments, and bands that may go on. */
 export class TimelineStore {
   readonly #db: DatabaseSync;
@@ -39,11 +41,18 @@ export class TimelineStore {
     }
   }
 
-  /** What an earlier run has left open ended with it at the latest. */
-  closeAll(kind: EventKind, ms: number): void {
-    this.#db
-      .prepare('UPDATE timeline SET to_ms = max(from_ms, ?) WHERE kind = ? AND to_ms IS NULL')
-      .run(ms, kind);
+  /**
+   * Catches up with what nobody has told since `untoldMs`. A band that is not of the present, or is a later one of the same
+   * subject, has ended: then, if nobody knows when.
+   */
+  catchUp(present: readonly TimelineEntry[], untoldMs: number): void {
+    const entries = new Map(present.map((entry) => [`${entry.kind} ${entry.subject}`, entry]));
+    for (const { number, kind, subject } of this.#db.prepare(OPEN).all()) {
+      const entry = entries.get(`${kind} ${subject}`);
+      if (entry?.phase === 'begin' && entry.atMs <= untoldMs) entries.delete(`${kind} ${subject}`);
+      else this.#close.run(entry?.phase === 'end' ? entry.atMs : untoldMs, Number(number));
+    }
+    for (const entry of entries.values()) if (entry.phase === 'begin') this.add(entry);
   }
 
   /** Removes events that ended before a time, and the oldest beyond the most that are kept. */

@@ -10,6 +10,7 @@ import { runQuery } from '../queries/run-query.ts';
 import type { Gap, Query } from '../query.ts';
 import { toReason } from '../store/database.ts';
 import { HistoryStore, type Opening } from '../store/history-store.ts';
+import type { TimelineEntry } from '../timeline-entry.ts';
 
 /** What the writer works with. */
 export interface HistoryWriterCollaborators {
@@ -38,6 +39,8 @@ export class HistoryWriter {
   /** Why the database before is not used any more. */
   #abandoned: Opening['abandoned'] = null;
   #hasOpened = false;
+  /** The bands that go on: a new file gets them. */
+  readonly #bands: Map<string, TimelineEntry>;
   #isClosed = false;
   readonly #written = { blocks: 0, records: 0, recordBytes: 0 };
 
@@ -45,6 +48,7 @@ export class HistoryWriter {
     this.#collaborators = collaborators;
     this.#start = start;
     this.#settings = start;
+    this.#bands = new Map(start.present.map((entry) => [`${entry.kind} ${entry.subject}`, entry]));
     this.#write();
   }
 
@@ -97,7 +101,7 @@ export class HistoryWriter {
     this.#store = null;
     this.#isClosed = true;
     try {
-      store?.close(this.#collaborators.nowMs());
+      store?.close();
     } catch {
       // The next start finds it as after a kill, and checks it.
     }
@@ -112,6 +116,11 @@ export class HistoryWriter {
       for (let batch = this.#waiting[0]; batch !== undefined; batch = this.#waiting[0]) {
         const { blocks, records, recordBytes } = store.write(batch, this.#collaborators.nowMs());
         this.#waiting.shift();
+        for (const entry of batch.events) {
+          const band = `${entry.kind} ${entry.subject}`;
+          if (entry.phase === 'begin') this.#bands.set(band, entry);
+          else if (entry.phase === 'end') this.#bands.delete(band);
+        }
         this.#written.blocks += blocks;
         this.#written.records += records;
         this.#written.recordBytes += recordBytes;
@@ -139,6 +148,7 @@ export class HistoryWriter {
       ...this.#start,
       ...this.#settings,
       ...(this.#hasOpened && { startedMs: this.#collaborators.nowMs() }),
+      present: [...this.#bands.values()],
       // The end of the run before was noted in the first one.
       begun: this.#hasOpened && begun === 'after_kill' ? 'new' : begun,
       abandoned: this.#abandoned,

@@ -103,5 +103,5 @@ it('after a kill at any byte that is written, has each batch in whole or not at 
     written += count;
   }
   expect(restarts).toBeGreaterThan(0);
-  store.close(START_MS);
+  store.close();
 }, 120_000);

@@ -59,7 +59,7 @@ function startWriter() {
   };
   const writer = new HistoryWriter(
     {
-      ...{ path, version: '1.0.0', instanceId: 'id', startedMs: START_MS, begun: 'new' },
+      ...{ path, version: '1.0.0', instanceId: 'id', startedMs: START_MS, begun: 'new', present: [] },
       ...{ maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 35 * 86_400_000 },
     },
     {
@@ -95,14 +95,14 @@ it('goes on in a new file when its own was deleted, and tells it', async () => {
   expect(statSync(path).size).toBeGreaterThan(0);
   const { store, setAside } = openStore(path);
   expect(setAside).toBeNull();
-  store.close(START_MS);
+  store.close();
 });
 
 it('goes on with the history that somebody has put in its place, and tells it', async () => {
   const other = join(folder, 'other.db');
   const { store } = openStore(other);
   store.write(toBatch([request(1, 100)]), START_MS);
-  store.close(START_MS);
+  store.close();
   const { writer, said, usage } = startWriter();
   writer.add(toBatch([request(1, 10)]));
   await usage();
@@ -137,7 +137,7 @@ it('is told of a file that was cut while it is open, and begins anew', async () 
   next.store.write(toBatch([request(50, 3)]), START_MS);
   const { total } = (await runQuery(next.store.db, USAGE, () => next.store.kept())) as UsageAnswer;
   expect(total.sums.prompt_tokens).toBe(3);
-  next.store.close(START_MS);
+  next.store.close();
 });
 
 it('leaves a sum out that was overwritten, and says so, also when it is written again', async () => {
@@ -176,7 +176,7 @@ it('never tells a row of sums that was not written, whatever bytes of the open f
       expected.set(key, (expected.get(key) ?? 0) + count);
     }
   }
-  first.close(START_MS);
+  first.close();
   const bytes = readFileSync(pristine);
   for (let round = 0; round < 150; round++) {
     const own = join(folder, `round-${round}.db`);

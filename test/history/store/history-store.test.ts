@@ -103,7 +103,7 @@ it('sums what its records sum to, however they came, over a crash between any tw
         );
         expect(sums.requests).toBe(own.length);
       }
-      store.close(START_MS);
+      store.close();
     }),
     { numRuns: 25 },
   );
@@ -111,13 +111,13 @@ it('sums what its records sum to, however they came, over a crash between any tw
 
 it('says after a kill that the last second may be missing, and not after a shutdown', async () => {
   const first = openStore(path);
-  first.store.close(START_MS);
+  first.store.close();
   const second = openStore(path);
   expect((await usageOf(second.store)).gaps).toEqual([]);
   second.store.db.close();
   const third = openStore(path);
   expect((await usageOf(third.store)).gaps).toMatchObject([{ reason: 'killed', records: null }]);
-  third.store.close(START_MS);
+  third.store.close();
 });
 
 it('says so of an earlier span, too, in which requests may have arrived that ended in the last second', async () => {
@@ -128,7 +128,7 @@ it('says so of an earlier span, too, in which requests may have arrived that end
   const gapsUntil = async (untilMs: number) => (await usageOf(store, { untilMs })).gaps;
   expect(await gapsUntil(START_MS)).toMatchObject([{ reason: 'killed', toMs: START_MS + HOUR_MS }]);
   expect(await gapsUntil(START_MS - HOUR_MS)).toEqual([]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('sums in one row what is beyond the most names of a minute', async () => {
@@ -139,14 +139,14 @@ it('sums in one row what is beyond the most names of a minute', async () => {
   // Again, by a store that has to look up which names there are.
   for (const part of [records, records]) {
     store.write(toBatch(part), START_MS);
-    store.close(START_MS);
+    store.close();
     store = openStore(path).store;
   }
   const { rows, total } = await usageOf(store, { by: ['tenant'], limit: 10_000 });
   expect(rows).toHaveLength(2 * MAX_USAGE_KEYS + 1);
   expect(rows.find(({ isOther }) => isOther)?.sums.requests).toBe(20);
   expect(total.sums.requests).toBe(2 * records.length);
-  store.close(START_MS);
+  store.close();
 });
 
 it('sums tenants, clients and models apart, too, where many replicas make too many combinations', async () => {
@@ -173,7 +173,7 @@ it('sums tenants, clients and models apart, too, where many replicas make too ma
   );
   expect([first?.total.sums.requests, first?.unnamed]).toEqual([1, REPLICAS / 2]);
   expect([last?.total.sums.requests, last?.unnamed, last?.unknown]).toEqual([0, REPLICAS / 2, []]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('divides a span at the times that are given, as of days', async () => {
@@ -187,7 +187,7 @@ it('divides a span at the times that are given, as of days', async () => {
     [first, 2],
     [second, 2],
   ]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('says how many requests may be of a name and were summed without names, and that it is not unknown', async () => {
@@ -202,7 +202,7 @@ it('says how many requests may be of a name and were summed without names, and t
   expect([last?.total.sums.requests, last?.unnamed, last?.unknown]).toEqual([0, unnamed, []]);
   const all = await usageOf(store);
   expect([all.total.sums.requests, all.unnamed]).toEqual([10_000, 0]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('rounds the end of a span up to an hour, as its beginning down, where minutes are gone', async () => {
@@ -217,7 +217,7 @@ it('rounds the end of a span up to an hour, as its beginning down, where minutes
     ...{ fromMs: START_MS, untilMs: START_MS + 2 * HOUR_MS, resolution: 'hour' },
     total: { sums: { requests: 4 } },
   });
-  store.close(START_MS);
+  store.close();
 });
 
 it('names in one gap what is left out for long', async () => {
@@ -234,7 +234,7 @@ it('names in one gap what is left out for long', async () => {
     later,
     { fromMs: START_MS, toMs: START_MS + 299_999, records: 600, reason: 'behind' },
   ]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('a file stays below its limit, and the oldest records go first', async () => {
@@ -251,7 +251,7 @@ it('a file stays below its limit, and the oldest records go first', async () => 
   expect(records.length).toBeGreaterThan(64);
   expect(kept.recordsMs).toBeGreaterThanOrEqual(START_MS);
   expect((await usageOf(store)).total.sums.requests).toBe(30 * 64);
-  store.close(START_MS);
+  store.close();
 });
 
 it('removes records, minutes and hours when they are as old as they may be', async () => {
@@ -264,7 +264,7 @@ it('removes records, minutes and hours when they are as old as they may be', asy
   expect(await usageOf(store)).toMatchObject({ total: { sums: { requests: 1 } }, resolution: 'hour' });
   store.write(toBatch([]), START_MS + 401 * DAY_MS);
   expect((await usageOf(store)).total.sums.requests).toBe(0);
-  store.close(START_MS);
+  store.close();
 });
 
 it('removes what a reload says is too old', async () => {
@@ -275,7 +275,7 @@ it('removes what a reload says is too old', async () => {
   store.configure({ maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: HOUR_MS });
   store.write(toBatch([], START_MS + DAY_MS), START_MS + DAY_MS);
   expect((await recordsOf(store)).records).toEqual([]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('takes over a lower limit later if nothing can be removed at the time', () => {
@@ -298,7 +298,7 @@ it('takes over a lower limit later if nothing can be removed at the time', () =>
   store.write(toBatch([makeRecord()]), START_MS);
   expect(pages()).toBeLessThan(before);
   expect(store.usedBytes).toBeLessThan(1024 ** 2);
-  store.close(START_MS);
+  store.close();
 });
 
 it('finds a record by each of its ids, in open chunks and in complete blocks', async () => {
@@ -314,14 +314,14 @@ it('finds a record by each of its ids, in open chunks and in complete blocks', a
     }
   }
   expect((await ask<RecordsAnswer>(store, { kind: 'find', id: 'nobody', limit: 10 })).records).toEqual([]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('refuses a page of a file that is not there any more, sooner than to leave out records', async () => {
   const { store } = openStore(path);
   store.write(toBatch([makeRecord(), makeRecord()]), START_MS);
   const { next } = await recordsOf(store, { limit: 1 });
-  store.close(START_MS);
+  store.close();
   expect(next).toBeGreaterThan(0);
   const others = await Promise.all(
     ['b.db', 'c.db'].map(async (name) => {
@@ -347,7 +347,7 @@ it('lists pages that together have each record once', async () => {
   }
   const expected = records.filter(({ tenant }) => tenant === 't1').map(({ request_id }) => request_id);
   expect(seen).toEqual(expected.toReversed());
-  store.close(START_MS);
+  store.close();
 });
 
 it('says which names nobody has had', async () => {
@@ -359,7 +359,7 @@ it('says which names nobody has had', async () => {
   expect((await usageOf(store, { filters: { tenant: 'acme' }, fromMs: START_MS + DAY_MS })).unknown).toEqual(
     [],
   );
-  store.close(START_MS);
+  store.close();
 });
 
 it.each([
@@ -370,7 +370,7 @@ it.each([
   for (let round = 0; round < 5; round++) {
     before.write(toBatch(Array.from({ length: 256 }, () => makeRecord())), START_MS);
   }
-  before.close(START_MS);
+  before.close();
   damage(path);
   let opened = openStore(path);
   if (opened.setAside === null) {
@@ -382,20 +382,20 @@ it.each([
   opened.store.write(toBatch([makeRecord()]), START_MS);
   expect((await recordsOf(opened.store)).records).toHaveLength(1);
   expect(readdirSync(folder)).toContain(opened.setAside?.name);
-  opened.store.close(START_MS);
+  opened.store.close();
 });
 
 it('sets a database of another version aside', () => {
   const { store } = openStore(path);
   store.db.exec('PRAGMA user_version = 99');
-  store.close(START_MS);
+  store.close();
   const opened = openStore(path);
   expect(opened.setAside?.reason).toBe('version_99');
-  opened.store.close(START_MS);
+  opened.store.close();
 });
 
 it('no two gateways open one file', () => {
   const { store } = openStore(path);
   expect(() => openStore(path)).toThrow(expect.objectContaining({ errcode: 5 }));
-  store.close(START_MS);
+  store.close();
 });

@@ -50,7 +50,7 @@ it('keeps ranges that follow each other as one, over batches and a restart', asy
   const first = openStore(path);
   write(first.store, [loss(1), loss(2), loss(3, 9, 'lost'), loss(5)]);
   write(first.store, [loss(6, 8), loss(10)], START_MS + 1_000);
-  first.store.close(START_MS);
+  first.store.close();
   const { store } = openStore(path);
   write(store, [loss(11)], START_MS + 2_000);
   const { losses } = await statementOf(store);
@@ -62,7 +62,7 @@ it('keeps ranges that follow each other as one, over batches and a restart', asy
     [11, 11, 'dropped'],
   ]);
   expect(losses[2]).toMatchObject({ fromMs: START_MS, toMs: START_MS + 1_000, isKnown: true });
-  store.close(START_MS);
+  store.close();
 });
 
 it('forgets the oldest beyond the most that are kept, and says since when all are', async () => {
@@ -74,7 +74,7 @@ it('forgets the oldest beyond the most that are kept, and says since when all ar
   write(store, [], START_MS + 120_001);
   expect(store.kept().lossesMs).toBe(START_MS + 1);
   expect((await statementOf(store)).losses).toHaveLength(10);
-  store.close(START_MS);
+  store.close();
 });
 
 it('lists the records of one tenant in pages, each once, with its digest', async () => {
@@ -101,13 +101,13 @@ it('lists the records of one tenant in pages, each once, with its digest', async
   expect(new Set(listed.map(({ digest }) => digest)).size).toBe(200);
   expect(pages.map(({ losses }) => losses.length)).toEqual([1, 0, 0, 0]);
   expect(await statementOf(store, { tenant: 'nobody' })).toMatchObject({ records: [], unknown: ['tenant'] });
-  store.close(START_MS);
+  store.close();
 });
 
 it('makes a database of version 1 one of this version, with all that is in it', async () => {
   const before = openStore(path).store;
   before.write(toBatch([makeRecord({ tenant: 'acme' })]), START_MS);
-  before.close(START_MS);
+  before.close();
   const db = new DatabaseSync(path);
   db.exec(
     'DROP TABLE losses; ALTER TABLE meta DROP COLUMN losses_ms; ALTER TABLE usage_minutes DROP COLUMN crc; ALTER TABLE usage_hours DROP COLUMN crc; PRAGMA user_version = 1',
@@ -119,5 +119,5 @@ it('makes a database of version 1 one of this version, with all that is in it', 
   expect(store.kept().lossesMs).toBe(START_MS);
   write(store, [loss(1)]);
   expect((await statementOf(store)).losses).toHaveLength(1);
-  store.close(START_MS);
+  store.close();
 });

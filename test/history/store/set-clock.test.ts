@@ -42,7 +42,7 @@ it('sums what comes after its clock was set back, in a history that began by the
   const { total, kept } = await ask(store, 'usage', { fromMs: nowMs - HOUR_MS, untilMs: nowMs + 1_000 });
   expect(total.sums.requests).toBe(1);
   expect(Math.max(...Object.values(kept))).toBe(nowMs);
-  store.close(nowMs);
+  store.close();
 });
 
 it('names what a kill may have taken by the clock before and the one after, when it was set back between', async () => {
@@ -57,7 +57,7 @@ it('names what a kill may have taken by the clock before and the one after, when
   }
   const { events } = await ask(store, 'timeline', { fromMs: START_MS, untilMs: START_MS + HOUR_MS });
   expect(events.map(({ kind }) => kind)).toContain('killed');
-  store.close(START_MS);
+  store.close();
 });
 
 it('names records that came by a later clock than they were left out by', async () => {
@@ -67,7 +67,7 @@ it('names records that came by a later clock than they were left out by', async 
   store.write(feed.take(START_MS), START_MS);
   const span = { fromMs: START_MS + HOUR_MS, untilMs: START_MS + 2 * HOUR_MS };
   expect((await ask(store, 'usage', span)).gaps).toMatchObject([{ reason: 'behind', records: 1 }]);
-  store.close(START_MS);
+  store.close();
 });
 
 it('removes what is too old although its clock was a day ahead once', async () => {
@@ -77,7 +77,7 @@ it('removes what is too old although its clock was a day ahead once', async () =
   store.write(toBatch([], START_MS + 2 * HOUR_MS), START_MS + 2 * HOUR_MS);
   const { records } = await ask(store, 'records', { fromMs: START_MS, untilMs: START_MS + HOUR_MS });
   expect(records).toEqual([]);
-  store.close(START_MS + 2 * HOUR_MS);
+  store.close();
 });
 
 it('shows a drain that ended by an earlier clock than it began', async () => {
@@ -95,5 +95,5 @@ it('shows a drain that ended by an earlier clock than it began', async () => {
   expect(events).toContainEqual(
     expect.objectContaining({ kind: 'drain', fromMs: START_MS, untilMs: START_MS }),
   );
-  store.close(START_MS);
+  store.close();
 });
