@@ -1,6 +1,6 @@
 import { itemsOf, memberOf } from '#base/parsed';
-import type { SeveralGateways } from '#cli/admin-client';
-import { type TextSink, UsageError } from '#cli/command';
+import { type AdminClient, openGateways, type SeveralGateways } from '#cli/admin-client';
+import { type Invocation, type TextSink, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { LocalTime } from './local-time.ts';
 
@@ -15,6 +15,27 @@ export interface HistoryOptions extends SeveralGateways {
 export interface Answered {
   readonly baseUrl: string;
   readonly answer: unknown;
+}
+
+/**
+ * Opens the gateways that a command line names, each once, also if it has two names: it would be summed twice. Throws what
+ * a call throws.
+ */
+export async function openHistories(
+  options: SeveralGateways,
+  { env, stderr }: Pick<Invocation, 'env' | 'stderr'>,
+): Promise<readonly AdminClient[]> {
+  const clients = await openGateways(options, env);
+  if (clients.length === 1) return clients;
+  const ids = await Promise.all(
+    clients.map(async (client) => memberOf(await client.call('GET', '/admin/gateways'), 'instance_id')),
+  );
+  return clients.filter(({ baseUrl }, index) => {
+    const first = clients[ids.indexOf(ids[index])];
+    if (first === undefined || first.baseUrl === baseUrl) return true;
+    stderr.write(`gateway: ${baseUrl} is the same gateway as ${first.baseUrl}: it counts once\n`);
+    return false;
+  });
 }
 
 /** The query of a span. Dates and words are read in the zone of the command, wherever the gateways are. */

@@ -1,10 +1,9 @@
 import { itemsOf, memberOf } from '#base/parsed';
-import { openGateways } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { type Cell, type Column, createPaint, tableWidthOf, toTable } from '#cli/terminal';
 import { printJson } from '../print-json.ts';
-import { type Answered, reportLacks, toSpanQuery } from './history-gateways.ts';
+import { type Answered, openHistories, reportLacks, toSpanQuery } from './history-gateways.ts';
 import type { LocalTime } from './local-time.ts';
 
 const MAX_EVENTS = 9_999;
@@ -20,7 +19,7 @@ export async function timeline({ args, env, stdout, stderr }: Invocation): Promi
   if (!/^[1-9]\d{0,3}$/.test(limit)) {
     throw new UsageError(`option '--limit' needs a whole number from 1 to ${MAX_EVENTS}`);
   }
-  const clients = await openGateways(values, env);
+  const clients = await openHistories(values, { env, stderr });
   const answers = await Promise.all(
     clients.map(async (client) => ({
       baseUrl: client.baseUrl,

@@ -1,9 +1,8 @@
-import { openGateways } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf } from '#cli/terminal';
 import { printJson } from '../print-json.ts';
-import { reportLacks, toSpanQuery } from './history-gateways.ts';
+import { openHistories, reportLacks, toSpanQuery } from './history-gateways.ts';
 import { sumUsage, type Usage } from './usage-sums.ts';
 import { toUsageCsv, toUsageTable } from './usage-text.ts';
 
@@ -30,7 +29,7 @@ export async function usage({ args, env, stdout, stderr }: Invocation): Promise<
   const params = new URLSearchParams(
     asked.filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
-  const clients = await openGateways(values, env);
+  const clients = await openHistories(values, { env, stderr });
   const answers = await Promise.all(
     clients.map(async (each) => ({
       baseUrl: each.baseUrl,

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, openAdmin, openGateways, UnreachableError } from '#cli/admin-client';
+import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, type TextSink, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf } from '#cli/terminal';
 import { parseDuration } from '#config/values';
 import { findRecords, listRecords } from '../history/found-records.ts';
-import { type HistoryOptions, reportLacks, toSpanQuery } from '../history/history-gateways.ts';
+import { type HistoryOptions, openHistories, reportLacks, toSpanQuery } from '../history/history-gateways.ts';
 import type { LocalTime } from '../history/local-time.ts';
 import { createRecordTable } from '../tables/record-table.ts';
 
@@ -58,7 +58,7 @@ async function historicRecords(
   values: Historic,
   { filters, limit }: Search,
 ): Promise<number> {
-  const { env, stdout, stderr } = invocation;
+  const { stdout, stderr } = invocation;
   const { request, trace } = values;
   if (values.follow) throw new UsageError("option '--follow' is for new records: leave out the others");
   const hasSpan = values.since !== undefined || values.until !== undefined;
@@ -66,7 +66,7 @@ async function historicRecords(
     throw new UsageError("give one of '--request', '--trace' and '--since'");
   }
   const { query, time } = toSpanQuery(values);
-  const clients = await openGateways(values, env);
+  const clients = await openHistories(values, invocation);
   const id = request ?? trace;
   const found =
     id === undefined

@@ -62,6 +62,18 @@ describe('gateway usage', () => {
     expect(gateways).toHaveLength(2);
   });
 
+  it('counts a gateway once that has two names, and says so', async () => {
+    const again = first.adminUrl.replace('127.0.0.1', 'localhost');
+    for (const command of ['usage', 'records', 'timeline']) {
+      const args = [command, '--since', '1h', '--json', ...one()];
+      const once = await invoke(args, ENV);
+      const twice = await invoke([...args, '--admin', again], ENV);
+      const seqsOf = (text: string) => text.match(/"(?:seq|number|requests)": ?\d+/g);
+      expect(seqsOf(twice.stdout)).toEqual(seqsOf(once.stdout));
+      expect(twice.stderr).toContain(`${again} is the same gateway as ${first.adminUrl}: it counts once`);
+    }
+  });
+
   it('prints CSV that no spreadsheet computes', async () => {
     const { stdout } = await invoke(
       ['usage', '--since', '1h', '--by', 'tenant,model', '--csv', ...one()],
