@@ -16,7 +16,7 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 /** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
 #cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
-#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #replicas #replicas/control #replicas/discovery #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
+#gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #rehearsal #replicas #replicas/control #replicas/discovery #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
 #shadow           #base/parsed #json #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
 #background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/probes #replicas/registry #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
@@ -49,6 +49,7 @@ const TABLE = `
 #otel/export      #otel/base #otel/collector #otel/encoding #otel/otlp #otel/otlp-json @opentelemetry/ node:
 #access/clients   #access/limits #base #config #otel/files node:
 #replicas/routing #replicas/route #replicas/terms
+#rehearsal        #replicas/terms node:
 #replicas/terms   #config
 #otel/otlp        #otel/encoding #otel/otlp-json #otel/record #otel/record/registry @opentelemetry/ node:
 #access/certificates #base #config #wire/client node:

@@ -59,6 +59,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/protocols':
     'the bytes and the CPU time of a record in protobuf and in JSON, here and in a collector',
   'measure/shadow': 'what clients wait with and without copies to a shadow',
+  'measure/start':
+    'what the first second, and the half minute after a start, cost; writes docs/evidence/benchmarks.md',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
   'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',

@@ -61,6 +61,8 @@ export interface StartGatewayOptions {
   readonly hashSalt?: string;
   /** Default: a temporary directory, removed when the gateway is closed. */
   readonly stateDir?: string;
+  /** Default: nothing is rehearsed. */
+  readonly rehearses?: boolean;
   /** Called with each record before the test has it; what it throws, the gateway gets. */
   readonly onRecord?: (record: Readonly<RequestRecord>) => void;
   /** Called with each line of the log before it is kept; what it throws, the gateway gets. */
@@ -157,6 +159,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
       readSecrets: async () => ({ ...secrets, ...(await options.readSecrets?.()) }),
     },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
+    rehearses: options.rehearses ?? false,
     secrets,
     log: pino({ level: 'trace' }, toLines(logLines, options.onLogLine)),
     pid: process.pid,

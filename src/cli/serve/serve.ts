@@ -59,6 +59,7 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
       findChanged: () => files.findChanged(),
     },
     lostLogLines: () => stdout.loss ?? { lost: 0, reason: '' },
+    rehearses: true,
   });
   signals.onCrash(() => gateway.abandon());
   const serving = await gateway.start();

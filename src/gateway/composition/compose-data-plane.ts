@@ -16,7 +16,8 @@ import type { RegisteredReplica } from '#replicas/registry';
 import { CopyTotals } from '#shadow';
 import { readLimit } from '#shared-memory';
 import type { ControlCalls } from '../serving/calls.ts';
-import { createServing, type Serving, type ServingSettings } from '../serving/serving.ts';
+import { createServing } from '../serving/create-serving.ts';
+import type { Serving, ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { WorkerGroup } from '../serving/workers/worker-group.ts';
 import { composeBackground } from './compose-background.ts';
@@ -98,6 +99,7 @@ export async function composeDataPlane(
     viaName: createViaName(),
     memory,
     tls: certificates.listen,
+    rehearses: collaborators.rehearses ?? false,
   };
   const control: ControlCalls = {
     ...authority,

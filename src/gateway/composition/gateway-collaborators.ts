@@ -32,6 +32,8 @@ export interface GatewayCollaborators {
   readonly lostLogLines?: (() => LostLogLines) | undefined;
   /** Called with every finished record after it has entered the queue. */
   readonly onRecord?: ((record: Readonly<RequestRecord>) => void) | undefined;
+  /** Whether made-up requests run before clients are served. Unset: none do, and the first clients wait for V8. */
+  readonly rehearses?: boolean;
 }
 
 /** What each step of the composition gets. */

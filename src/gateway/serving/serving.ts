@@ -19,11 +19,10 @@ import {
   type ControlCalls,
   CUT_NOTICE_MS,
   type LifeCalls,
-  PLANE_CALLS,
   type PlaneCalls,
   type WorkerCalls,
 } from './calls.ts';
-import { type CallsOfAll, toDirectCalls } from './channel.ts';
+import type { CallsOfAll } from './channel.ts';
 import { ClientAccess } from './client-access.ts';
 import type { ServingMemory } from './serving-memory.ts';
 import {
@@ -50,6 +49,8 @@ export interface ServingSettings {
   readonly jwtKeys: JwtKeys | null;
   /** What TLS handshakes of clients use; null: clients connect without encryption. */
   readonly tls: TlsMaterial | null;
+  /** Whether it rehearses before it listens. */
+  readonly rehearses: boolean;
 }
 
 /** The log of a data plane. A pino logger fits. */
@@ -78,19 +79,6 @@ export interface Serving extends LifeCalls {
   readonly all: CallsOfAll<PlaneCalls>;
   /** The times of the workers that run. */
   eventLoopTimes(): readonly WorkerLoopTime[];
-}
-
-/** Creates the data plane whose single worker is this thread. */
-export function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
-  const worker = createWorker(settings, collaborators);
-  return {
-    ...worker,
-    all: toDirectCalls(PLANE_CALLS, worker),
-    eventLoopTimes() {
-      const { active, idle } = performance.eventLoopUtilization();
-      return [{ worker: settings.worker + 1, activeMs: active, idleMs: idle }];
-    },
-  };
 }
 
 /** Creates the worker of the current thread. Before `apply` it knows no replica. */

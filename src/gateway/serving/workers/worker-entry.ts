@@ -4,7 +4,7 @@ import { publishEventLoopDelay } from '#otel/metrics';
 import { SharedQueueState, WorkerRecordSender } from '#otel/queue';
 import { CUT_NOTICE_MS, type LogLevel, MAIN_THREAD_CALLS } from '../calls.ts';
 import { Channel } from '../channel.ts';
-import { createWorker } from '../serving.ts';
+import { createServingWorker } from '../rehearsed.ts';
 import { HEARTBEAT_INTERVAL_MS } from './watchdog.ts';
 import type { WorkerStart } from './worker-thread.ts';
 
@@ -35,7 +35,7 @@ let sentLevels = toSentLevels(settings.config);
 const write = (level: LogLevel) => (fields: object, message: string) => {
   if (sentLevels.includes(level)) control.onLog(level, fields, message);
 };
-const worker = createWorker(settings, {
+const worker = createServingWorker(settings, {
   consumer: recordSender,
   control,
   log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
