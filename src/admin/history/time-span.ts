@@ -51,6 +51,13 @@ export const spanSchema = {
   time_zone: z.string().describe('The zone in which dates, `today` and `yesterday` were read.'),
 };
 
+/** Reads `before`: `next` of the last answer. */
+export const readBefore = z
+  .string()
+  .regex(/^\d{1,15}$/, 'a whole number of at most 15 digits')
+  .transform(Number)
+  .optional();
+
 interface SpanQuery {
   readonly since?: string | undefined;
   readonly until?: string | undefined;

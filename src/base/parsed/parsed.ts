@@ -20,6 +20,12 @@ export function memberOf(value: unknown, key: string): unknown {
     : undefined;
 }
 
+/** A member of parsed JSON if it is a text; empty if not. */
+export function textOf(value: unknown, key: string): string {
+  const text = memberOf(value, key);
+  return typeof text === 'string' ? text : '';
+}
+
 /** The items of a list that is a member of parsed JSON; none if there is no such list. */
 export function itemsOf(value: unknown, key: string): readonly unknown[] {
   const listed = memberOf(value, key);

@@ -30,8 +30,11 @@ export class RefusedError extends StartError {
   /** Its whole message, which may have several lines. It comes from elsewhere: use toOneLine before printing it. */
   readonly reason: string;
 
-  constructor(code: string, reason: string) {
-    super(`the admin API refused: ${toOneLine(reason)} (${toOneLine(code)})`);
+  /** `baseUrl`: whose it is, where there are several. */
+  constructor(code: string, reason: string, baseUrl?: string) {
+    super(
+      `the admin API${baseUrl === undefined ? '' : ` at ${baseUrl}`} refused: ${toOneLine(reason)} (${toOneLine(code)})`,
+    );
     this.name = 'RefusedError';
     this.code = code;
     this.reason = reason;

@@ -1,17 +1,7 @@
-import type { CommandSpec, OptionSpec } from './command-spec.ts';
-import { ADMIN_OPTIONS, SPAN_OPTIONS } from './shared-options.ts';
+import type { CommandSpec } from './command-spec.ts';
+import { SEVERAL_GATEWAYS, SPAN_OPTIONS } from './shared-options.ts';
 
 const LOOK = 'Look at a running gateway';
-
-/** The options of a command that asks several gateways. */
-export const SEVERAL_GATEWAYS = {
-  ...ADMIN_OPTIONS,
-  admin: {
-    ...ADMIN_OPTIONS.admin,
-    multiple: true,
-    help: 'an admin API; may be repeated (default: gateway.admin_listen of the configuration file)',
-  },
-} as const satisfies Readonly<Record<string, OptionSpec>>;
 
 const DIMENSIONS = ['tenant', 'client', 'model', 'replica', 'endpoint'] as const;
 

@@ -1,11 +1,12 @@
 import type { CommandSpec } from './command-spec.ts';
-import { HISTORY_COMMANDS, SEVERAL_GATEWAYS } from './history-commands.ts';
+import { HISTORY_COMMANDS } from './history-commands.ts';
 import { ROLLOUT_COMMAND } from './rollout-command.ts';
 import {
   ADMIN_OPTIONS,
   CERTIFICATE_OPTIONS,
   CONFIG_OPTION,
   DRAIN_OPTIONS,
+  SEVERAL_GATEWAYS,
   SPAN_OPTIONS,
 } from './shared-options.ts';
 
@@ -71,12 +72,7 @@ export const OPERATOR_COMMANDS = {
       'Exit codes: 0 nothing worse than a notice, 1 a warning, 2 a critical condition, 3 a gateway could not be asked, or the command line or configuration is wrong. With --watch, the last look counts.',
     ],
     options: {
-      ...ADMIN_OPTIONS,
-      admin: {
-        ...ADMIN_OPTIONS.admin,
-        multiple: true,
-        help: 'an admin API; may be repeated (default: gateway.admin_listen of the configuration file)',
-      },
+      ...SEVERAL_GATEWAYS,
       verbose: { type: 'boolean', short: 'v', help: 'say what to do about each condition' },
       watch: { type: 'boolean', help: 'look again and again' },
       interval: { type: 'string', value: 'DURATION', help: 'how often --watch looks (default 2s)' },
@@ -209,12 +205,7 @@ export const OPERATOR_COMMANDS = {
       words: 'replica',
     },
     options: {
-      ...ADMIN_OPTIONS,
-      admin: {
-        ...ADMIN_OPTIONS.admin,
-        multiple: true,
-        help: 'an admin API; may be repeated (default: gateway.admin_listen of the configuration file)',
-      },
+      ...SEVERAL_GATEWAYS,
       since: {
         type: 'string',
         value: 'TIME',

@@ -38,6 +38,16 @@ export const ADMIN_OPTIONS = {
   ...JSON_OPTION,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
+/** The options of a command that asks several gateways. */
+export const SEVERAL_GATEWAYS = {
+  ...ADMIN_OPTIONS,
+  admin: {
+    ...ADMIN_OPTIONS.admin,
+    multiple: true,
+    help: 'an admin API; may be repeated (default: gateway.admin_listen of the configuration file)',
+  },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
 /** The options that `gateway drain` and `gateway undrain` have in common. */
 export const DRAIN_OPTIONS = {
   ...ADMIN_OPTIONS,

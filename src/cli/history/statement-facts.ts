@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base/parsed';
+import { itemsOf, memberOf, textOf } from '#base/parsed';
 import { type AdminClient, RefusedError } from '#cli/admin-client';
 import type { GatewayFacts } from '#statement';
 import type { Answered } from './history-gateways.ts';
@@ -96,11 +96,6 @@ function toGap(gap: unknown): GatewayFacts['gaps'][number] {
     records: typeof records === 'number' ? records : null,
     reason: textOf(gap, 'reason'),
   };
-}
-
-function textOf(value: unknown, name: string): string {
-  const text = memberOf(value, name);
-  return typeof text === 'string' ? text : '';
 }
 
 function numberOf(value: unknown, name: string): number {

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { StartError, toFileProblem, UnusableSettingError } from '#base';
-import { type AdminClient, openGateways } from '#cli/admin-client';
+import type { AdminClient } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { findConfigPath, type Invocation, readConfigFile, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf, toOneLine } from '#cli/terminal';
@@ -16,6 +16,7 @@ import {
 } from '#statement';
 import { printJson } from '../print-json.ts';
 import { toLackTexts, toStatementCsv, toStatementTable } from '../tables/statement-text.ts';
+import { openHistories } from './history-gateways.ts';
 import { LocalTime } from './local-time.ts';
 import { readFacts, readShownKey } from './statement-facts.ts';
 
@@ -32,7 +33,7 @@ export async function statement({ args, env, stdout, stderr }: Invocation): Prom
   const month = readMonth(name, timeZone);
   const isWhole = output !== undefined || values.json === true;
   const key = isWhole && !unsigned ? await findKey(values, env) : null;
-  const clients = await openGateways(values, env);
+  const clients = await openHistories(values, { env, stderr });
   if (key !== null) for (const client of clients) await refuseOtherKey(client, key);
   const madeAt = new Date().toISOString();
   if (madeAt <= month.since) throw new UsageError("option '--month' needs a month that has begun");

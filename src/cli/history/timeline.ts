@@ -1,4 +1,4 @@
-import { itemsOf, memberOf } from '#base/parsed';
+import { itemsOf, memberOf, textOf } from '#base/parsed';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { type Cell, type Column, createPaint, tableWidthOf, toTable } from '#cli/terminal';
@@ -95,9 +95,4 @@ function toDetails(details: unknown, kind: string): string {
       value === true ? name.replaceAll('_', ' ') : `${name.replaceAll('_', ' ')} ${value}`,
     );
   return [...(sentence === '' ? [] : [sentence]), ...others].join(', ');
-}
-
-function textOf(value: unknown, name: string): string {
-  const text = memberOf(value, name);
-  return typeof text === 'string' ? text : '';
 }

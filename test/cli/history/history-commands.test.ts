@@ -40,6 +40,27 @@ afterAll(async () => {
 const one = () => ['--admin', first.adminUrl, '--time-zone', 'UTC'];
 const both = () => [...one(), '--admin', second.adminUrl];
 
+describe.each([
+  ['usage', '--since', '1h'],
+  ['records', '--since', '1h'],
+  ['records', '--request', 'any'],
+  ['timeline', '--since', '1h'],
+  ['statement', '--tenant', 'acme', '--month', '2026-01', '--unsigned'],
+])('gateway %s of several gateways', (...command) => {
+  it('says which of them has no history', async () => {
+    const { url } = await startAdmin(({ url: path }) =>
+      path === '/admin/gateways'
+        ? { body: { instance_id: 'off' } }
+        : { status: 404, body: { error: { code: 'history_off', message: 'It is off.' } } },
+    );
+    const { exitCode, stderr } = await invoke([...command, ...one(), '--admin', url], ENV);
+    expect([exitCode, stderr]).toEqual([
+      1,
+      `gateway: the admin API at ${url} refused: It is off. (history_off)\n`,
+    ]);
+  });
+});
+
 describe('gateway usage', () => {
   it('shows a row for each tenant, the span with its zone, and the total', async () => {
     const { exitCode, stdout, stderr } = await invoke(['usage', '--since', '1h', ...one()], ENV);

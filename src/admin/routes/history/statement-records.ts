@@ -11,7 +11,7 @@ import {
   toKeptJson,
   toTime,
 } from '../../history/history-answer.ts';
-import { readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
+import { readBefore, readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
 import { defineRoute, json } from '../../route.ts';
 
 /** Pages are digested in the thread of the history, and sent from the one that serves. */
@@ -66,12 +66,7 @@ export const listStatementRecords = defineRoute({
   query: {
     tenant: z.string().min(1, 'the name of a tenant').describe('Whose.'),
     ...spanParams,
-    before: z
-      .string()
-      .regex(/^\d{1,15}$/, 'a whole number of at most 15 digits')
-      .transform(Number)
-      .optional()
-      .describe('The page before this number: `next` of the last answer.'),
+    before: readBefore.describe('The page before this number: `next` of the last answer.'),
   },
   response: {
     description: 'The records, newest first.',

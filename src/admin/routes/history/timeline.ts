@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { EVENT_KINDS } from '#history';
 import { AdminError } from '../../admin-error.ts';
 import { askHistory, keptSchema, noteOfAge, toKeptJson, toTime } from '../../history/history-answer.ts';
-import { readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
+import { readBefore, readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
 import { defineRoute, json } from '../../route.ts';
 
 const DAY_MS = 86_400_000;
@@ -43,12 +43,7 @@ export const showTimeline = defineRoute({
     'this gateway. An event is in the answer if any part of it is in the span.',
   query: {
     ...spanParams,
-    before: z
-      .string()
-      .regex(/^\d{1,15}$/, 'a whole number of at most 15 digits')
-      .transform(Number)
-      .optional()
-      .describe('Return only events before this number: `next` of the last answer.'),
+    before: readBefore.describe('Return only events before this number: `next` of the last answer.'),
     limit: z
       .string()
       .regex(/^[1-9]\d{0,3}$/, 'a whole number from 1 to 9999')

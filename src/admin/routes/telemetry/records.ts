@@ -12,7 +12,7 @@ import {
   toKeptJson,
   toTime,
 } from '../../history/history-answer.ts';
-import { readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
+import { readBefore, readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
 import { defineRoute, json } from '../../route.ts';
 import { afterParam, shownRecordSchema, toRecordJson } from '../../shown-record.ts';
 
@@ -40,12 +40,7 @@ export const listRecords = defineRoute({
     tenant: z.string().optional().describe('Only records with exactly this `tenant`.'),
     client: z.string().optional().describe('Only records with exactly this `client`.'),
     ...spanParams,
-    before: z
-      .string()
-      .regex(/^\d{1,15}$/, 'a whole number of at most 15 digits')
-      .transform(Number)
-      .optional()
-      .describe('With the history: the page before this number, `next` of the last answer.'),
+    before: readBefore.describe('With the history: the page before this number, `next` of the last answer.'),
     status: z
       .string()
       .regex(/^[1-5](?:\d\d|xx)$/, 'a status such as 404, or a class such as 5xx')
