@@ -37,8 +37,8 @@ describe('the figures of the README are those of the page that it links to:', ()
 
   test.each([
     ['CPU per request, µs (`plain`)', 'plain', 1],
-    ["delay of a stream's event, 99th percentile, ms (`paced-200`)", 'paced-200', 4],
-    ['memory with 200 streams, MB (`paced-200`)', 'paced-200', 6],
+    ["delay of a stream's event, 99th percentile, ms (`paced-1000`)", 'paced-1000', 4],
+    ['memory with 1,000 streams, MB (`paced-1000`)', 'paced-1000', 6],
   ] as const)('benchmarks: %s', (row, name, column) => {
     const [, section = ''] = read('docs/evidence/benchmarks.md').split(`\n### ${name}\n`);
     const measured = ['gateway', 'envoy', 'envoy-traced', 'vllm-router', 'smg'].map((target) =>
