@@ -254,6 +254,27 @@ it('a file stays below its limit, and the oldest records go first', async () => 
   store.close();
 });
 
+it('writes what a full disk has room for, though it has none for removing what is too old', async () => {
+  const { store } = openStore(path, { maxAgeMs: DAY_MS });
+  store.write(toBatch([makeRecord()]), START_MS);
+  store.db.exec(`CREATE TEMP TRIGGER full BEFORE DELETE ON blocks BEGIN SELECT RAISE(FAIL, 'full'); END`);
+  const nowMs = START_MS + DAY_MS + 120_000;
+  const batch = toBatch([makeRecord({ ts: new Date(nowMs).toISOString() })]);
+  expect(() => store.write(batch, nowMs)).toThrow('full');
+  store.write(batch, nowMs + 1_000);
+  const { records, kept } = await recordsOf(store);
+  expect([records.length, kept.recordsMs, (await usageOf(store)).total.sums.requests]).toEqual([
+    2,
+    START_MS,
+    2,
+  ]);
+  store.db.exec('DROP TRIGGER full');
+  store.write(toBatch([]), nowMs + 60_000);
+  expect((await recordsOf(store)).records).toHaveLength(1);
+  expect(store.kept().recordsMs).toBe(START_MS + 1);
+  store.close();
+});
+
 it('removes records, minutes and hours when they are as old as they may be', async () => {
   const { store } = openStore(path, { maxAgeMs: DAY_MS });
   store.write(toBatch([makeRecord()]), START_MS);
