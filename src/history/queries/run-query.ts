@@ -63,7 +63,7 @@ function isOfFile(
       ? 'SELECT max(number) + 1 AS next FROM timeline'
       : 'SELECT next_number AS next FROM meta';
   const next = Number(db.prepare(sql).get()?.next ?? 0);
-  return before <= next && (kind === 'timeline' || before > next - (next % FILE_NUMBERS));
+  return before <= next && before > next - (next % FILE_NUMBERS);
 }
 
 const EVER: Span = { fromMs: 0, untilMs: Number.MAX_SAFE_INTEGER };

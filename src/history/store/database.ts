@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { SetAside } from '../messages.ts';
 import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
-/** The records of each file have numbers of a range of its own, by chance: a page of one cannot go on in another one. */
+/** The records, and the events, of each file have numbers of a range of its own, by chance: a page of one cannot go on in another one. */
 export const FILE_NUMBERS = 1e11;
 /** A number has 15 digits at most. */
 const FILE_RANGES = 10_000;

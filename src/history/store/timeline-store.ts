@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { EventKind, ShownEvent, TimelineEntry } from '../timeline-entry.ts';
+import { FILE_NUMBERS } from './database.ts';
 
 /** So many events are kept; the oldest go first. */
 const MAX_EVENTS = 100_000;
@@ -16,7 +17,9 @@ export class TimelineStore {
   constructor(db: DatabaseSync) {
     this.#db = db;
     this.#insert = db.prepare(
-      'INSERT INTO timeline (kind, subject, from_ms, to_ms, details) VALUES (?, ?, ?, ?, ?)',
+      `INSERT INTO timeline (number, kind, subject, from_ms, to_ms, details) VALUES (
+        (SELECT coalesce(max(number), (SELECT next_number - next_number % ${FILE_NUMBERS} FROM meta)) + 1 FROM timeline),
+        ?, ?, ?, ?, ?)`,
     );
     this.#open = db.prepare(
       'SELECT number FROM timeline WHERE kind = ? AND subject = ? AND to_ms IS NULL ORDER BY number DESC LIMIT 1',

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { runQuery } from '../../../src/history/queries/run-query.ts';
-import type { Query, RecordsAnswer, UsageAnswer } from '../../../src/history/query.ts';
+import type { Query, RecordsAnswer, TimelineAnswer, UsageAnswer } from '../../../src/history/query.ts';
 import type { HistoryStore } from '../../../src/history/store/history-store.ts';
 import { MAX_USAGE_KEYS } from '../../../src/history/store/usage-store.ts';
 import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
@@ -344,15 +344,23 @@ it('refuses a page of a file that is not there any more, sooner than to leave ou
   const { next } = await recordsOf(store, { limit: 1 });
   store.close();
   expect(next).toBeGreaterThan(0);
+  const { store: again } = openStore(path);
+  const timeline = { kind: 'timeline', ...ALL, limit: 1 } as const;
+  const { next: nextEvent } = await ask<TimelineAnswer>(again, { ...timeline, before: null });
+  expect(nextEvent).toBeGreaterThan(0);
+  expect(await ask<TimelineAnswer>(again, { ...timeline, before: nextEvent })).toMatchObject({ next: null });
+  again.close();
   const others = await Promise.all(
     ['b.db', 'c.db'].map(async (name) => {
       const { store: other } = openStore(join(folder, name));
       other.write(toBatch([makeRecord(), makeRecord(), makeRecord()]), START_MS);
-      return (await recordsOf(other, { before: next })) as unknown;
+      const records: unknown = await recordsOf(other, { before: next });
+      return [records, await ask(other, { ...timeline, before: nextEvent })];
     }),
   );
   // Each file has its numbers by chance: both of two others hardly ever have the same ones.
-  expect(others).toContainEqual({ kind: 'refused', reason: 'no_such_page' });
+  const refused = { kind: 'refused', reason: 'no_such_page' };
+  expect(others).toContainEqual([refused, refused]);
 });
 
 it('lists pages that together have each record once', async () => {
