@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createClientUsage } from '#admin';
 import { type Answer, type PresentFact, RecordedHistory } from '#history';
 import { encodeRecord } from '#testkit/records/generated-records.ts';
 import { makeRecord, START_MS } from './made-batches.ts';
@@ -78,6 +79,20 @@ it('sums what ended while it was on, and counts what ended while it was off, ove
       ...{ fromMs: START_MS + ms, toMs: START_MS + ms + 100_000, records: 1, reason: 'off' },
     })),
   });
+  await history.stop();
+});
+
+it('tells a client when something is missing, and not how much of all tenants', async () => {
+  const history = createHistory();
+  await history.configure(SETTINGS);
+  await history.configure(null);
+  end(history);
+  nowMs += 1_000;
+  await history.configure(SETTINGS);
+  const span = 'since=2026-11-21T00:00:00Z&until=2026-11-22T00:00:00Z';
+  const { body } = await createClientUsage(history)({ name: 'acme', tenant: 'acme' }, span);
+  const [from, until] = [START_MS, nowMs].map((ms) => new Date(ms).toISOString());
+  expect(JSON.parse(body).gaps).toEqual([{ from, until, reason: 'off' }]);
   await history.stop();
 });
 

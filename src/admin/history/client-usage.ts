@@ -64,9 +64,16 @@ async function answerUsage(client: UsageClient, search: string, history: Pick<Re
   return answer instanceof AdminError ? answer : toClientJson(toUsageJson(answer, span, by));
 }
 
-/** Without what is the operator's: attempts, GPU time, costs, and what is kept. */
-function toClientJson({ rows, total, kept: _, note: __, ...rest }: ReturnType<typeof toUsageJson>) {
-  return { object: 'usage', ...rest, rows: rows.map(withoutCosts), total: withoutCosts(total) };
+/** Without what is the operator's: attempts, GPU time, costs, what is kept, and how many requests of all tenants are missing. */
+function toClientJson({ rows, total, gaps, kept: _, note: __, ...rest }: ReturnType<typeof toUsageJson>) {
+  const ownGaps = gaps.map(({ records: _, ...gap }) => gap);
+  return {
+    object: 'usage',
+    ...rest,
+    gaps: ownGaps,
+    rows: rows.map(withoutCosts),
+    total: withoutCosts(total),
+  };
 }
 
 function withoutCosts<
