@@ -95,6 +95,7 @@ function createSourcesModule(): object {
     {
       constants: fs.constants,
       accessSync: fs.accessSync,
+      existsSync: fs.existsSync,
       readdirSync: fs.readdirSync,
       readFileSync(path: string, encoding?: BufferEncoding) {
         const bytes = realFiles.get(path) ?? fs.readFileSync(path);

@@ -74,11 +74,12 @@ async function ask<T>({ adminUrl }: Run, path: string): Promise<T> {
 
 async function readHistory(run: Run): Promise<readonly Known[]> {
   const found: Known[] = [];
-  for (let before: number | null = 1e12; before !== null; ) {
-    const path = `/admin/records?since=1h&limit=200&before=${before}`;
+  let path: string | null = '/admin/records?since=1h&limit=200';
+  while (path !== null) {
     const page: { records: Known[]; history: { next: number | null } } = await ask(run, path);
     found.push(...page.records);
-    before = page.history.next;
+    const { next } = page.history;
+    path = next === null ? null : `/admin/records?since=1h&limit=200&before=${next}`;
   }
   return found;
 }
