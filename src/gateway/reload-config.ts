@@ -51,7 +51,11 @@ export function createReload(
     const startEpochMs = Date.now();
     const outcome = await attempt();
     if (outcome.kind === 'refused') {
-      log.error({ problems: outcome.problems, token_name: tokenName }, 'configuration refused');
+      const file = source?.path ?? null;
+      log.error(
+        { file, problems: outcome.problems, token_name: tokenName },
+        'configuration refused: the former one stays in effect',
+      );
     } else {
       const { changed, needsRestart, replicas } = outcome;
       const level = needsRestart.length === 0 ? 'info' : 'warn';

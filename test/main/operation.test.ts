@@ -13,6 +13,8 @@ import {
   writeConfig,
 } from '#testkit/processes/main-process.ts';
 
+const REFUSED = 'configuration refused: the former one stays in effect';
+
 describe('a gateway that serves', () => {
   it('says what it serves, and where', async () => {
     const replicas = ['a', 'b'].map(
@@ -109,17 +111,16 @@ describe('a gateway that serves', () => {
     expect(b.requests).toHaveLength(1);
     await writeFile(configPath, 'replicas: []');
     child.kill('SIGHUP');
-    expect(await untilLogged('configuration refused')).toMatchObject({
+    expect(await untilLogged(REFUSED)).toMatchObject({
       level: 'error',
+      file: configPath,
       problems: [
         'line 1: replicas: found an empty list, expected a list of at least one replica, each with a dash before its name',
       ],
     });
     await rm(configPath);
     child.kill('SIGHUP');
-    await untilLogged('configuration refused', ({ problems }) =>
-      String(problems).endsWith('there is no such file'),
-    );
+    await untilLogged(REFUSED, ({ problems }) => String(problems).endsWith('there is no such file'));
     expect((await chat(url)).status).toBe(200);
     child.kill('SIGTERM');
     expect(await closed).toEqual({ code: 0, signal: null });

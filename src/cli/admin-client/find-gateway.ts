@@ -47,8 +47,18 @@ export async function findGateway(options: GatewayOptions, env: Invocation['env'
   }
   const path = findConfigPath(config, env);
   if (path === null) throw new UsageError('no gateway: give --admin URL or -config FILE, or set SVC_CONFIG');
-  const { adminListen, adminTls } = (await readConfigFile(path, env)).config.gateway;
+  const { adminListen, adminTls } = (await readConfigFile(path, env).catch(refuse)).config.gateway;
   return await toAddress(adminListen, adminTls, own);
+}
+
+/** A command that asks a gateway says what became of the gateway when its own reading of the file fails. */
+async function refuse(error: unknown): Promise<never> {
+  const { ConfigError } = await import('#config');
+  if (!(error instanceof ConfigError)) throw error;
+  throw new UnusableSettingError(
+    `the configuration has mistakes, so no gateway was asked; a running one keeps its former configuration. With --admin URL this command asks it.\n${error.message}`,
+    error,
+  );
 }
 
 /** Finds the client-facing listener of a configuration file. Throws as `findGateway` does. */

@@ -18,7 +18,9 @@ export async function reload({ args, env, stdout, stderr }: Invocation): Promise
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_config') throw error;
     const problems = error.reason.split('\n').map((problem) => `  ${toOneLine(problem)}\n`);
-    stderr.write(`gateway: the configuration was refused: nothing has changed\n${problems.join('')}`);
+    stderr.write(
+      `gateway: the configuration was refused: the former one stays in effect\n${problems.join('')}`,
+    );
     return 2;
   }
   if (values.json) printJson(stdout, answer);

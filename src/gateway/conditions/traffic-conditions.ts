@@ -20,7 +20,7 @@ const OTHER_CODES = '_OTHER';
 
 /** The attempts at one replica. */
 interface Attempts {
-  readonly errors: ShareWatch;
+  errors: ShareWatch;
   /** Those that it answered with 4xx. */
   readonly refusals: ShareWatch;
 }
@@ -78,13 +78,22 @@ export class TrafficWatch {
     const attempts = this.#replicas.get(subject);
     if (attempts === undefined) return [];
     const found: Finding[] = [];
+    // `replica_failing` or `replica_frozen` says so. What failed meanwhile is told by it, also when it is over.
+    if (isFoundFailing(replica)) attempts.errors = new ShareWatch(this.#nowMs);
     const share = attempts.errors.shareOf(LEAST) ?? 0;
-    const { count } = attempts.errors;
     if (share >= MANY.attemptErrors)
-      found.push({ id: 'replica_attempts_failing', subject, figures: { share, attempts: count } });
+      found.push({
+        id: 'replica_attempts_failing',
+        subject,
+        figures: { share, attempts: attempts.errors.count },
+      });
     const refused = attempts.refusals.shareOf(LEAST) ?? 0;
     if (refused >= MANY.refusals && this.#doPeersAnswer(replica, others))
-      found.push({ id: 'replica_refuses_requests', subject, figures: { share: refused, attempts: count } });
+      found.push({
+        id: 'replica_refuses_requests',
+        subject,
+        figures: { share: refused, attempts: attempts.refusals.count },
+      });
     return found;
   }
 
@@ -134,6 +143,11 @@ export class TrafficWatch {
 /** One that is drained or does not answer is not asked, so that nothing could show that it is well again. */
 function isAnswering({ drain, reachability }: RegisteredReplica): boolean {
   return !drain.drained && reachability.reason === null;
+}
+
+/** A slow one may fail for another reason. */
+function isFoundFailing({ health }: RegisteredReplica): boolean {
+  return health?.failingBy.some((judge) => judge !== 'slow') ?? false;
 }
 
 function hasCommonModel(a: RegisteredReplica, b: RegisteredReplica): boolean {

@@ -1,3 +1,6 @@
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
@@ -35,10 +38,29 @@ describe('gateway reload', () => {
     const { exitCode, stdout, stderr } = await reload();
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
     expect(stderr.trimEnd().split('\n')).toEqual([
-      'gateway: the configuration was refused: nothing has changed',
+      'gateway: the configuration was refused: the former one stays in effect',
       expect.stringMatching(/^ {2}line 1: replicas: /),
       expect.stringMatching(/^ {2}line 2: colour: /),
     ]);
+  });
+
+  it('says that the gateway goes on as before if the command itself cannot use the file', async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-reload-'));
+    const path = join(folder.path, 'gateway.yaml');
+    await writeFile(path, 'replicas: []\ncolour: red\n');
+    for (const [command, code] of [
+      ['reload', 2],
+      ['status', 3],
+    ] as const) {
+      const { exitCode, stderr } = await invoke([command, '-config', path], TOKEN);
+      expect(exitCode).toBe(code);
+      const [first, ...problems] = stderr.trimEnd().split('\n');
+      expect(first).toContain('a running one keeps its former configuration. With --admin URL');
+      expect(problems).toEqual([
+        expect.stringContaining(`${path}:1: replicas: `),
+        expect.stringContaining(`${path}:2: colour: `),
+      ]);
+    }
   });
 
   it('is refused like every call without the right token', async () => {

@@ -13,6 +13,7 @@ export interface MadeReplica {
   readonly isRemoving?: boolean;
   readonly reason?: string;
   readonly health?: 'ok' | 'failing';
+  readonly failingBy?: readonly string[];
   readonly isRamping?: boolean;
   readonly isShadow?: boolean;
 }
@@ -34,7 +35,8 @@ function toReplica(made: MadeReplica): RegisteredReplica {
     hasDrainedName: drained,
     isRemoving: made.isRemoving ?? false,
     reachability: { state: reason === null ? 'reachable' : 'unreachable', reason, since: null },
-    health: made.health === undefined ? null : { state: made.health, failingBy: [], since: null },
+    health:
+      made.health === undefined ? null : { state: made.health, failingBy: made.failingBy ?? [], since: null },
     ramp: made.isRamping === true ? { share: 0.5 } : null,
     shadow: made.isShadow === true ? { since: null } : null,
   };

@@ -5,8 +5,17 @@ import { type MadeReplica, madeRegistry } from './made-registry.ts';
 
 function createWatch(...replicas: readonly MadeReplica[]) {
   let nowMs = 0;
-  const watch = new TrafficWatch(madeRegistry(replicas), () => nowMs);
+  let registry = madeRegistry(replicas);
+  const shown = {
+    get replicas() {
+      return registry.replicas;
+    },
+  };
+  const watch = new TrafficWatch(shown, () => nowMs);
   return {
+    become: (...others: readonly MadeReplica[]) => {
+      registry = madeRegistry(others);
+    },
     pass: (ms: number) => {
       nowMs += ms;
     },
@@ -99,6 +108,23 @@ test('a replica that is drained, does not answer or is gone is not blamed', () =
   const { note, told } = createWatch({ name: 'b' });
   note(30, failed);
   expect(told().map(({ id }) => id)).toEqual(['requests_failing']);
+});
+
+test('attempts that health has found failing are not told again, also when it is over', () => {
+  const judged = createWatch({ name: 'a', health: 'failing', failingBy: ['errors'] });
+  const ofReplicas = () => judged.told().filter(({ subject }) => subject !== '');
+  judged.note(30, failed);
+  expect(ofReplicas()).toEqual([]);
+  judged.become({ name: 'a', health: 'ok' });
+  expect(ofReplicas()).toEqual([]);
+  judged.note(30, failed);
+  expect(ofReplicas()).toMatchObject([{ id: 'replica_attempts_failing', attempts: 30 }]);
+});
+
+test('a replica that is slow may fail attempts for another reason', () => {
+  const { note, told } = createWatch({ name: 'a', health: 'failing', failingBy: ['slow'] });
+  note(30, failed);
+  expect(told()).toContainEqual(expect.objectContaining({ id: 'replica_attempts_failing' }));
 });
 
 test('a replica refuses requests if its peers answer the same', () => {
