@@ -68,14 +68,17 @@ test.each([1, 2])(
     while (!gateway.logLines.some((line) => line.includes('replica ok'))) await ask(gateway);
 
     expect((await gateway.replicas())[0]).toMatchObject({ health: 'ok', health_reasons: [], ramp: null });
-    expect(linesOf(gateway)).toEqual([
+    // On a busy machine it may be on probation, and fail again, before it is mended.
+    const { length } = linesOf(gateway);
+    expect(linesOf(gateway).slice(-3)).toEqual([
       'replica failing: tried last (errors)',
       'replica on probation: its share of turns grows (errors)',
       'replica ok: no longer tried last (errors)',
     ]);
     const spansOf = () => collector.spans.filter(({ name }) => name.startsWith('replica_'));
-    await collector.waitFor(() => spansOf().length === 3);
-    expect(spansOf().map(({ name }) => name)).toEqual(['replica_failing', 'replica_probation', 'replica_ok']);
+    await collector.waitFor(() => spansOf().length === length);
+    const names = spansOf().map(({ name }) => name);
+    expect(names.slice(-3)).toEqual(['replica_failing', 'replica_probation', 'replica_ok']);
     expect(spansOf()[0]?.attributes).toMatchObject({
       ...{ 'gateway.replica': 'a', 'gateway.judge': 'errors', 'gateway.verdict': 'failing' },
       'gateway.reason': expect.stringMatching(/^100 % of attempts fail \(peers 0 %\) \(\d+ requests\)$/),

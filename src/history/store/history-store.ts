@@ -247,7 +247,7 @@ export class HistoryStore {
     this.#db.prepare('INSERT INTO gaps VALUES (?, ?, ?, ?)').run(from, to, records, reason);
   }
 
-  /** Removes what is too old. If a full disk lets it not, the next batch does not fail with it: there may be room for that. */
+  /** Removes what is too old. Where a full disk has no room for that, one batch fails with it; the next one may have room. */
   #trim(nowMs: number): void {
     if (Math.abs(nowMs - this.#trimmedMs) < TRIM_INTERVAL_MS) return;
     this.#trimmedMs = nowMs;
