@@ -52,9 +52,8 @@ export async function findGateway(options: GatewayOptions, env: Invocation['env'
 }
 
 /** A command that asks a gateway says what became of the gateway when its own reading of the file fails. */
-async function refuse(error: unknown): Promise<never> {
-  const { ConfigError } = await import('#config');
-  if (!(error instanceof ConfigError)) throw error;
+function refuse(error: unknown): never {
+  if (!(error instanceof Error) || error.name !== 'ConfigError') throw error;
   throw new UnusableSettingError(
     `the configuration has mistakes, so no gateway was asked; a running one keeps its former configuration. With --admin URL this command asks it.\n${error.message}`,
     error,

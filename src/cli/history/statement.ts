@@ -105,7 +105,10 @@ function compose(work: () => ReturnType<typeof composeStatement>) {
     return work();
   } catch (error) {
     if (!(error instanceof SameRecordsError)) throw error;
-    throw new StartError('two of the gateways have the same records: is one of them named twice?', error);
+    throw new StartError(
+      'two of the gateways have the same records: does one have a copy of the history of the other?',
+      error,
+    );
   }
 }
 

@@ -4,7 +4,8 @@ import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { postBytes, RawConnection } from '#testkit/raw-http.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
-const IDLE_MS = 1_000;
+/** Long enough for all threads of a busy machine to get a turn within it. */
+const IDLE_MS = 3_000;
 const CHUNK = Buffer.from(`data: ${'x'.repeat(64 * 1024)}\n\n`);
 const CHUNKS = 400;
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m","messages":[],"stream":true}', [
