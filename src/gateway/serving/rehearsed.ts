@@ -19,7 +19,8 @@ export function createServingWorker(
       try {
         await rehearse(createRehearsedWorker(settings));
       } catch (error) {
-        collaborators.log.debug({ err: error }, 'rehearsal ended early: the first requests take longer');
+        const reason = error instanceof Error ? error.message : 'unknown';
+        collaborators.log.debug({ reason }, 'rehearsal ended early: the first requests take longer');
       }
       return await worker.listen(address);
     },
