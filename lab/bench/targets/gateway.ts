@@ -8,6 +8,7 @@ interface Variant {
   readonly checkout?: (baseline: string | null) => string | null;
   readonly workers?: number;
   readonly isCollectorDown?: boolean;
+  readonly hasHistory?: boolean;
   /** Without it, every case. */
   readonly onlyFor?: readonly string[];
 }
@@ -19,14 +20,12 @@ interface Variant {
 export const gatewayTargets: readonly Target[] = [
   toTarget('gateway', {}),
   toTarget('baseline', { checkout: (baseline) => baseline }),
+  toTarget('gateway-without-history', { hasHistory: false, onlyFor: ['plain', 'burst'] }),
   toTarget('gateway-collector-down', { isCollectorDown: true, onlyFor: ['collector-down', 'queue-full'] }),
   toTarget('gateway-2-workers', { workers: 2, onlyFor: ['workers', 'workers-100k'] }),
 ];
 
-function toTarget(
-  name: string,
-  { checkout = () => ROOT, workers = 1, isCollectorDown = false, onlyFor }: Variant,
-): Target {
+function toTarget(name: string, { checkout = () => ROOT, onlyFor, ...variant }: Variant): Target {
   return {
     name,
     records: 'a span with the model, tokens, times and prefix hashes, and one per attempt',
@@ -38,7 +37,7 @@ function toTarget(
     },
     prepare: (surroundings) => {
       const file = join(surroundings.folder, 'gateway.yaml');
-      writeFileSync(file, toConfig(surroundings, workers, isCollectorDown));
+      writeFileSync(file, toConfig(surroundings, variant));
       const { args, env } = toImageStart(checkout(surroundings.baseline) ?? ROOT);
       return { file: process.execPath, args: [...surroundings.nodeFlags, ...args, '-config', file], env };
     },
@@ -47,7 +46,10 @@ function toTarget(
 }
 
 /** The configuration as JSON, which is YAML. All settings are defaults but the limit that 10,000 idle clients would reach. */
-function toConfig(surroundings: Surroundings, workers: number, isCollectorDown: boolean): string {
+function toConfig(
+  surroundings: Surroundings,
+  { workers = 1, isCollectorDown = false, hasHistory = true }: Variant,
+): string {
   const { port, replicaPorts, collectorPort, closedPort, tls } = surroundings;
   return JSON.stringify({
     gateway: {
@@ -55,6 +57,7 @@ function toConfig(surroundings: Surroundings, workers: number, isCollectorDown: 
       ...(tls && { tls: { cert: tls.certPath, key: tls.keyPath, min_version: 'TLSv1.3' } }),
     },
     state_dir: './state',
+    ...(!hasHistory && { history: 'off' }),
     replicas: replicaPorts.map((replicaPort, index) => ({
       name: `replica-${index}`,
       url: `http://127.0.0.1:${replicaPort}`,

@@ -72,7 +72,8 @@ class Writer {
         await this.#pass(asked.untilMs);
         break;
       case 'settle':
-        while ((this.#history.state?.waitingBytes ?? 0) > 0) {
+        // What holds no record waits, too: a batch that cannot be written keeps those that come after it.
+        while ((this.#history.state?.waitingBytes ?? 0) > 0 || this.#history.state?.problem != null) {
           await this.#untilWritten();
           await sleep(LOOK_MS);
         }
