@@ -41,34 +41,63 @@ export function idsOf({
   return [request_id, trace_id, response_id, client_request_id];
 }
 
+/** So many keys of ids there is room for at first. */
+const ID_KEYS = 1_024;
+
 /** Collects the keys of the records of one chunk: ids in their order, all else once. */
 export class KeyCollector {
-  #ids: number[] = [];
-  #names = new Set<number>();
+  #ids = new Uint32Array(ID_KEYS);
+  #idCount = 0;
+  readonly #names = new Set<number>();
+  /** The values of the record before: the next one has most of them, too. */
+  readonly #before = new Map<KeyKind, string | number>();
 
   add(record: Readonly<RequestRecord>): void {
     const { request_id, trace_id, response_id, client_request_id } = record;
-    const ids = this.#ids;
-    ids.push(toKey('id', request_id), toKey('id', trace_id));
-    if (response_id !== undefined) ids.push(toKey('id', response_id));
-    if (client_request_id !== undefined) ids.push(toKey('id', client_request_id));
+    this.#addId(request_id);
+    this.#addId(trace_id);
+    if (response_id !== undefined) this.#addId(response_id);
+    if (client_request_id !== undefined) this.#addId(client_request_id);
     const { tenant, client, model, replica, status } = record;
-    const names = this.#names;
-    if (tenant !== undefined) names.add(toKey('tenant', tenant));
-    if (client !== undefined) names.add(toKey('client', client));
-    if (model !== undefined) names.add(toKey('model', model));
-    if (replica !== undefined) names.add(toKey('replica', replica));
-    names.add(toKey('status', String(status)));
-    names.add(toKey('class', toStatusClass(status)));
-    if (hasFailed(record)) names.add(toKey('failed', ''));
+    if (this.#isNew('tenant', tenant)) this.#addName('tenant', tenant);
+    if (this.#isNew('client', client)) this.#addName('client', client);
+    if (this.#isNew('model', model)) this.#addName('model', model);
+    if (this.#isNew('replica', replica)) this.#addName('replica', replica);
+    if (this.#isNew('status', status)) {
+      this.#addName('status', String(status));
+      this.#addName('class', toStatusClass(status));
+    }
+    if (hasFailed(record)) this.#addName('failed', '');
   }
 
   /** Returns the keys so far, and begins anew. */
   take(): Uint32Array {
-    const keys = Uint32Array.from([...this.#ids, ...this.#names]);
-    this.#ids = [];
-    this.#names = new Set();
+    const keys = new Uint32Array(this.#idCount + this.#names.size);
+    keys.set(this.#ids.subarray(0, this.#idCount));
+    keys.set([...this.#names], this.#idCount);
+    this.#idCount = 0;
+    this.#names.clear();
+    this.#before.clear();
     return keys;
+  }
+
+  #addId(id: string): void {
+    if (this.#idCount === this.#ids.length) {
+      const longer = new Uint32Array(2 * this.#ids.length);
+      longer.set(this.#ids);
+      this.#ids = longer;
+    }
+    this.#ids[this.#idCount++] = toKey('id', id);
+  }
+
+  #isNew<Value extends string | number>(kind: KeyKind, value: Value | undefined): value is Value {
+    if (value === undefined || this.#before.get(kind) === value) return false;
+    this.#before.set(kind, value);
+    return true;
+  }
+
+  #addName(kind: KeyKind, value: string): void {
+    this.#names.add(toKey(kind, value));
   }
 }
 

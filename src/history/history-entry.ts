@@ -10,7 +10,8 @@ if (parentPort === null) throw new Error('this file is the entry point of a work
 const port = parentPort;
 
 const writer = new HistoryWriter(workerData as HistoryStart, {
-  send: (message: FromHistory) => port.postMessage(message),
+  send: (message: FromHistory) =>
+    port.postMessage(message, message.kind === 'written' ? [...message.memory] : []),
   nowMs: Date.now,
 });
 

@@ -27,7 +27,8 @@ const MAX_QUERIES = 16;
 
 /** What the owner of the thread hears. */
 interface ThreadListeners {
-  readonly onWritten: (batches: number) => void;
+  /** Batches are on disk, and their memory is free. */
+  readonly onWritten: (batches: number, memory: readonly ArrayBuffer[]) => void;
   readonly onState: (state: WriterState) => void;
   /** The thread ended by itself. */
   readonly onEnd: () => void;
@@ -111,7 +112,7 @@ export class HistoryThread {
   #receive(message: FromHistory, { onWritten, onState }: ThreadListeners): void {
     switch (message.kind) {
       case 'written':
-        onWritten(message.batches);
+        onWritten(message.batches, message.memory);
         break;
       case 'state':
         onState(message.state);

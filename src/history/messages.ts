@@ -5,7 +5,7 @@ import type { UsageDelta } from './usage-sums.ts';
 
 /*
  * What the main thread and the thread of the history tell each other. Records go there in batches, whose memory moves
- * without a copy; each batch is acknowledged when it is on disk.
+ * without a copy, and comes back; each batch is acknowledged when it is on disk.
  */
 
 /** The settings of the history. */
@@ -33,9 +33,9 @@ export interface HistoryStart extends HistorySettings {
 
 /** Records next to each other. */
 export interface RecordChunk {
-  /** Their encoded spans, one after the other. */
+  /** A frame of them (record-frame.ts). */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly lengths: Uint32Array;
+  readonly count: number;
   /** What they are found by, in no order. */
   readonly keys: Uint32Array;
   /** When the first and the last of them arrived: RFC 3339. */
@@ -100,7 +100,8 @@ export interface WriterState {
 
 /** What the thread of the history sends. */
 export type FromHistory =
-  | { readonly kind: 'written'; readonly batches: number }
+  /** `memory` that held records moves back. */
+  | { readonly kind: 'written'; readonly batches: number; readonly memory: readonly ArrayBuffer[] }
   | { readonly kind: 'state'; readonly state: WriterState }
   | { readonly kind: 'answer'; readonly id: number; readonly answer: Answer | QueryRefusal }
   | { readonly kind: 'closed' };

@@ -225,7 +225,10 @@ export class RecordedHistory {
     const present = this.#collaborators.present().map(toPresentEntry);
     const start = { ...settings, path, version, instanceId, startedMs: nowMs(), begun, present };
     const thread = new HistoryThread(start, {
-      onWritten: (batches) => this.#written(batches),
+      onWritten: (batches, memory) => {
+        this.#feed.reuse(memory);
+        this.#written(batches);
+      },
       onState: (state) => {
         this.#state = state;
       },

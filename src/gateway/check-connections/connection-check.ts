@@ -1,19 +1,8 @@
-/** The result of one try to reach a server that the configuration names. It contains no credentials. */
-export interface ConnectionCheck {
+import type { ReplicaCheck } from '#replicas/discovery';
+
+/** The result of one try to reach a server that the configuration names. Of one that is no replica, `name` is its key in the file. */
+export interface ConnectionCheck extends ReplicaCheck {
   readonly kind: 'replica' | 'collector' | 'redis' | 'jwks';
-  /** The replica's name; otherwise the key of the configuration file. */
-  readonly name: string;
-  /** Its address. */
-  readonly target: string;
-  readonly isOk: boolean;
-  /** What was found: `ok`, a code of why a replica does not answer, or a few words. */
-  readonly result: string;
-  /** What to change; null if nothing is known to be wrong. */
-  readonly advice: string | null;
-  /** How long it took, in milliseconds. */
-  readonly durationMs: number;
-  /** Of a replica that answers with a list of models: its engine and the models. */
-  readonly found: { readonly engine: string; readonly models: readonly string[] } | null;
 }
 
 /** Where it is, what came of it, and what follows. */

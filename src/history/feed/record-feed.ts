@@ -3,6 +3,7 @@ import type { RequestRecord } from '#otel/record/registry';
 import { KeyCollector } from '../block-keys.ts';
 import type { Batch, InstanceSpan, RecordChunk } from '../messages.ts';
 import type { Gap, GapReason } from '../query.ts';
+import { FrameWriter } from '../record-frame.ts';
 import type { TimelineEntry } from '../timeline-entry.ts';
 import { UsageSums } from '../usage-sums.ts';
 
@@ -12,10 +13,6 @@ export interface FedRecord {
   readonly encodedSpan: Uint8Array | null;
 }
 
-/** How many records are compressed together, and so read together. */
-const CHUNK_RECORDS = 256;
-/** A chunk with long records is smaller. */
-const CHUNK_BYTES = 1024 ** 2;
 /** About what a range of lost records takes until it is written. */
 const LOSS_BYTES = 128;
 
@@ -24,9 +21,7 @@ const LOSS_BYTES = 128;
  * what each record needs in under a microsecond, because it runs where requests are served.
  */
 export class RecordFeed {
-  #memory = new Uint8Array(CHUNK_BYTES);
-  #used = 0;
-  #lengths: number[] = [];
+  readonly #frame = new FrameWriter();
   #firstTs = '';
   #lastTs = '';
   readonly #keys = new KeyCollector();
@@ -40,7 +35,7 @@ export class RecordFeed {
 
   /** The bytes of the records, and of the losses, that were added. */
   get bytes(): number {
-    return this.#chunkBytes + this.#used + this.#losses.length * LOSS_BYTES;
+    return this.#chunkBytes + this.#frame.bytes + this.#losses.length * LOSS_BYTES;
   }
 
   /** Whether nothing was added. */
@@ -49,13 +44,8 @@ export class RecordFeed {
   }
 
   add({ record, encodedSpan }: FedRecord & { readonly encodedSpan: Uint8Array }): void {
-    const { length } = encodedSpan;
-    if (this.#lengths.length === CHUNK_RECORDS || this.#used + length > this.#memory.length) {
-      this.#closeChunk(length);
-    }
-    this.#memory.set(encodedSpan, this.#used);
-    this.#used += length;
-    this.#lengths.push(length);
+    if (!this.#frame.hasRoom(encodedSpan.length)) this.#closeChunk();
+    this.#frame.add(encodedSpan);
     const { ts } = record;
     if (this.#firstTs === '' || ts < this.#firstTs) this.#firstTs = ts;
     if (ts > this.#lastTs) this.#lastTs = ts;
@@ -87,9 +77,15 @@ export class RecordFeed {
     this.#events.push(entry);
   }
 
+  /** Memory of records that are on disk. */
+  reuse(memory: readonly ArrayBuffer[]): void {
+    this.#frame.reuse(memory);
+  }
+
   /** Returns all that was added, and begins anew. */
   take(nowMs: number): Batch {
-    this.#closeChunk(0);
+    this.#closeChunk();
+    this.#frame.trim();
     const batch = {
       endMs: nowMs,
       chunks: this.#chunks,
@@ -108,25 +104,19 @@ export class RecordFeed {
     return batch;
   }
 
-  /** `nextBytes`: the length of the record that did not fit. */
-  #closeChunk(nextBytes: number): void {
-    if (this.#used > 0) {
-      this.#chunks.push({
-        // A copy of its own size: it moves to the other thread, and this memory is used again.
-        bytes: this.#memory.slice(0, this.#used),
-        lengths: Uint32Array.from(this.#lengths),
-        keys: this.#keys.take(),
-        firstTs: this.#firstTs,
-        lastTs: this.#lastTs,
-      });
-      this.#chunkBytes += this.#used;
-    }
-    this.#used = 0;
-    this.#lengths = [];
+  #closeChunk(): void {
+    const { bytes } = this.#frame;
+    const frame = this.#frame.take();
+    if (frame === null) return;
+    this.#chunks.push({
+      ...frame,
+      keys: this.#keys.take(),
+      firstTs: this.#firstTs,
+      lastTs: this.#lastTs,
+    });
+    this.#chunkBytes += bytes;
     this.#firstTs = '';
     this.#lastTs = '';
-    if (nextBytes > this.#memory.length) this.#memory = new Uint8Array(nextBytes);
-    else if (nextBytes === 0 && this.#memory.length > CHUNK_BYTES) this.#memory = new Uint8Array(CHUNK_BYTES);
   }
 
   #addToInstance({ instance, seq }: Readonly<RequestRecord>): void {

@@ -151,7 +151,7 @@ export class HistoryStore {
       for (const chunk of batch.chunks) {
         const { bytes, blocks } = this.#blocks.add(chunk);
         written.blocks += blocks;
-        written.records += chunk.lengths.length;
+        written.records += chunk.count;
         written.recordBytes += bytes;
       }
       for (const { fromMs, untilMs } of this.#usage.add(batch.usage))

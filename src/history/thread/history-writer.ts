@@ -8,6 +8,7 @@ import type {
 } from '../messages.ts';
 import { runQuery } from '../queries/run-query.ts';
 import type { Gap, Query } from '../query.ts';
+import { isReusable } from '../record-frame.ts';
 import { toReason } from '../store/database.ts';
 import { HistoryStore, type Opening } from '../store/history-store.ts';
 import type { TimelineEntry } from '../timeline-entry.ts';
@@ -124,7 +125,8 @@ export class HistoryWriter {
         this.#written.blocks += blocks;
         this.#written.records += records;
         this.#written.recordBytes += recordBytes;
-        this.#collaborators.send({ kind: 'written', batches: 1 });
+        const memory = batch.chunks.map(({ bytes }) => bytes.buffer).filter(isReusable);
+        this.#collaborators.send({ kind: 'written', batches: 1, memory });
       }
     });
   }
@@ -202,6 +204,6 @@ function toWaitingGaps(waiting: readonly Batch[], query: Query): readonly Gap[] 
   const fromMs = Math.min(...chunks.map(({ firstTs }) => Date.parse(firstTs)));
   const toMs = Math.max(fromMs, endMs);
   if (query.kind !== 'find' && (fromMs >= query.untilMs || toMs < query.fromMs)) return [];
-  const records = chunks.reduce((sum, { lengths }) => sum + lengths.length, 0);
+  const records = chunks.reduce((sum, { count }) => sum + count, 0);
   return [{ fromMs, toMs, records, reason: 'waiting' }];
 }

@@ -1,7 +1,6 @@
 import type { JsonCursor, Span } from '#json';
-import { toFailureJson } from '../failure.ts';
 import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
-import { CHOICES_ANSWER, readChoicesAnswer, readChoicesEvent, toChoicesErrorEvent } from './choices.ts';
+import { CHOICES_ENDPOINT } from './choices.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { LINE_FEED, NOTHING, RECORD_SEPARATOR } from './text-marks.ts';
 import { LEAVE_ALL, undoRulesFor } from './undo-rules.ts';
@@ -10,21 +9,11 @@ const UNDO_RULES = { llamacpp: { ...LEAVE_ALL, movedMember: 'timings' }, ollama:
 
 /** Chat completions: `messages` is a list of roles with text, media and tool calls. */
 export const CHAT_COMPLETIONS: RecordedEndpoint = {
+  ...CHOICES_ENDPOINT,
   path: '/v1/chat/completions',
-  needsModel: true,
-  isForm: false,
-  keepsResponses: false,
   textMembers: ['messages'],
   readText: (reader, [messages]) => readMessages(reader, messages),
-  maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
   undoRules: (engine, continuousUsageStats) => undoRulesFor(engine, continuousUsageStats, UNDO_RULES),
-  readEvent: readChoicesEvent,
-  usageInStream: 'last',
-  needsEndMark: false,
-  wantedOfAnswer: CHOICES_ANSWER,
-  readAnswer: readChoicesAnswer,
-  toErrorBody: toFailureJson,
-  toErrorEvent: toChoicesErrorEvent,
 };
 
 const MESSAGE_MEMBERS = ['role', 'content', 'tool_calls'];

@@ -10,6 +10,7 @@ import {
 import { identityOf, readCaptured, readIdentityMember } from './answers/answer-members.ts';
 import { type ChunkDraft, readOutput } from './answers/output-members.ts';
 import { readTimings, readUsage, type UsageNames } from './answers/usage-members.ts';
+import type { RecordedEndpoint } from './recorded-endpoint.ts';
 
 /*
  * Answers in the style of OpenAI's completions: an object with `choices` and `usage`, whole or in the events of a
@@ -55,11 +56,26 @@ const USAGE_NAMES: UsageNames = {
 };
 
 /** What is wanted of a whole answer. */
-export const CHOICES_ANSWER: WantedMembers = {
+const CHOICES_ANSWER: WantedMembers = {
   members: ['id', 'model', 'usage', 'timings', 'metrics'],
   list: 'choices',
   itemMembers: ['index', 'finish_reason'],
 };
+
+/** What endpoints of this style have in common. */
+export const CHOICES_ENDPOINT = {
+  needsModel: true,
+  isForm: false,
+  keepsResponses: false,
+  maxTokensMembers: ['max_completion_tokens', 'max_tokens'],
+  readEvent: readChoicesEvent,
+  usageInStream: 'last',
+  needsEndMark: false,
+  wantedOfAnswer: CHOICES_ANSWER,
+  readAnswer: readChoicesAnswer,
+  toErrorBody: toFailureJson,
+  toErrorEvent: toChoicesErrorEvent,
+} as const satisfies Partial<RecordedEndpoint>;
 
 type AnswerDraft = { -readonly [K in keyof AnswerFacts]: AnswerFacts[K] };
 

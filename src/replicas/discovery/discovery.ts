@@ -6,7 +6,7 @@
  * Begin with replica-discovery.ts; kubernetes/ has what is special there.
  */
 
-export { checkReplicas } from './checks/check-replicas.ts';
+export { checkReplicas, type ReplicaCheck } from './checks/check-replicas.ts';
 export type { ListedPodUids } from './kubernetes/list-pod-uids.ts';
 export { type DiscoveryLog, type DiscoverySettings, ReplicaDiscovery } from './replica-discovery.ts';
 export { createResolver, type Endpoint, type Resolver } from './resolver.ts';

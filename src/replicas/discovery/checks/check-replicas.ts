@@ -9,7 +9,7 @@ import { createResolver, type Endpoint, type Resolver } from '../resolver.ts';
 import { type ServiceConfig, splitServers } from '../servers.ts';
 import { listPods } from './list-pods.ts';
 
-/** What one try to reach a replica of the configuration has shown. It contains no credentials. */
+/** What one try to reach a server of the configuration has shown. It contains no credentials. */
 export interface ReplicaCheck {
   readonly name: string;
   /** Its address. */
@@ -19,8 +19,9 @@ export interface ReplicaCheck {
   readonly result: string;
   /** What to change; null if nothing is known to be wrong. */
   readonly advice: string | null;
+  /** How long it took, in milliseconds. */
   readonly durationMs: number;
-  /** Its engine and its models, if it lists them; otherwise null. */
+  /** Of a replica that lists its models: its engine and the models; otherwise null. */
   readonly found: { readonly engine: string; readonly models: readonly string[] } | null;
 }
 
