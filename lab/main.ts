@@ -62,6 +62,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/start':
     'what the first second, and the half minute after a start, cost; writes docs/evidence/benchmarks.md',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
+  'measure/turns': 'what the longest turns of the event loop consist of; writes docs/evidence/benchmarks.md',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
   'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',
   systemd: 'the unit of systemd, started by a systemd in namespaces of its own',
