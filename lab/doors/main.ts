@@ -10,8 +10,8 @@ const BOUNDS = {
   exports: 20,
   /** Imports by tests, lab and test kit that pass by a door; 0. */
   reachingInside: 176,
-  /** Lines of src/ and otel/; 52,000. */
-  lines: 85_500,
+  /** Lines of src/ and otel/ that are not generated; 52,000. */
+  lines: 83_020,
   /** Lines of layers.config.ts; 150. */
   layerLines: 150,
 } as const;
@@ -36,7 +36,7 @@ function print({ rooms, doors, reachingInside, lineCount, layerLineCount }: Door
   }
   console.log(`${reachingInside.length} imports of tests, lab and test kit pass by a door`);
   if (values.inside) for (const { from, to } of reachingInside) console.log(`  ${from} → ${to}`);
-  console.log(`${lineCount} lines in src/ and otel/, ${layerLineCount} in layers.config.ts`);
+  console.log(`${lineCount} written lines in src/ and otel/, ${layerLineCount} in layers.config.ts`);
 }
 
 function judge({ rooms, doors, reachingInside, lineCount, layerLineCount }: DoorCounts): readonly string[] {

@@ -113,8 +113,8 @@ export type ReloadOutcome =
       readonly needsRestart: readonly string[];
       readonly replicas: ReplicaChanges;
     }
-  /** Nothing has changed. Each problem is one line without secrets. */
-  | { readonly kind: 'refused'; readonly problems: readonly string[] };
+  /** Nothing has changed. `file`: the configuration, as the operator named it; null: there is none. Each problem is one line without secrets. */
+  | { readonly kind: 'refused'; readonly file: string | null; readonly problems: readonly string[] };
 
 /** The fleet of gateways that share drains, as the admin API uses it. */
 export interface FleetControl {

@@ -3,7 +3,7 @@ import { readClients } from '#access/clients';
 import { UnusableSettingError } from '#base';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, readConfigFile, requireConfigPath, UsageError } from '#cli/command';
-import { type Cell, createPaint, toTable } from '#cli/terminal';
+import { type Cell, createPaint, toOneLine, toTable } from '#cli/terminal';
 import { type Config, hasHealthChecks, printConfig } from '#config';
 import { readEnvironmentSecrets } from '#config/secrets';
 import type { ConnectionCheck, SecuredConfig } from '#gateway';
@@ -13,8 +13,8 @@ import { toReasonText } from './tables/replica-cells.ts';
 
 /**
  * `gateway check -config FILE`: validates a configuration with the files that it names and what the environment has for it,
- * and prints it with all defaults, secrets masked; a notice on standard error says when health checks are off. With `--connect`, tries the servers that it names instead, and returns
- * 1 if one cannot be reached.
+ * and prints that it is valid, and it with all defaults, secrets masked; a notice on standard error says when health checks are
+ * off. With `--connect`, tries the servers that it names instead, and returns 1 if one cannot be reached.
  */
 export async function check({ args, env, stdout, stderr }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.check.options);
@@ -31,7 +31,7 @@ export async function check({ args, env, stdout, stderr }: Invocation): Promise<
   const notices = findNotices(config);
   for (const { text } of notices) stderr.write(`gateway: notice: ${text}\n`);
   if (!values.connect) {
-    stdout.write(printConfig(config, fromFiles));
+    stdout.write(`# ${toOneLine(path)} is valid. With all defaults:\n${printConfig(config, fromFiles)}`);
     return 0;
   }
   const checks = await checkConnections(secured, secrets.collectorHeaders);

@@ -51,9 +51,9 @@ export function createReload(
     const startEpochMs = Date.now();
     const outcome = await attempt();
     if (outcome.kind === 'refused') {
-      const file = source?.path ?? null;
+      const { file, problems } = outcome;
       log.error(
-        { file, problems: outcome.problems, token_name: tokenName },
+        { file, problems, token_name: tokenName },
         'configuration refused: the former one stays in effect',
       );
     } else {
@@ -69,15 +69,20 @@ export function createReload(
     return outcome;
   }
 
+  const toRefused = (problems: readonly string[]): ReloadOutcome => ({
+    ...{ kind: 'refused', file: source?.path ?? null, problems },
+  });
+
   async function attempt(): Promise<ReloadOutcome> {
-    if (source === undefined || inEffect === undefined) return NO_SOURCE;
+    if (source === undefined || inEffect === undefined)
+      return toRefused(['the configuration was not read from a file']);
     const [next, given] = await Promise.allSettled([
       source.read(),
       source.readSecrets?.() ?? secretsInEffect,
     ]);
     if (next.status === 'rejected' || given.status === 'rejected') {
       const failed = [next, given].filter((each) => each.status === 'rejected');
-      return { kind: 'refused', problems: failed.flatMap(({ reason }) => toProblems(reason)) };
+      return toRefused(failed.flatMap(({ reason }) => toProblems(reason)));
     }
     try {
       const plan = planReload(inEffect, next.value);
@@ -95,17 +100,12 @@ export function createReload(
         replicas,
       };
     } catch (error) {
-      return { kind: 'refused', problems: toProblems(error) };
+      return toRefused(toProblems(error));
     }
   }
 
   return (tokenName) => inTurn(() => reload(tokenName));
 }
-
-const NO_SOURCE: ReloadOutcome = {
-  kind: 'refused',
-  problems: ['the configuration was not read from a file'],
-};
 
 /** The problems that the file's author can fix. Throws any other error again. */
 function toProblems(error: unknown): string[] {

@@ -21,7 +21,8 @@ export async function answerUsage(
     // By the names that its records have.
     const names = { name: client.name && toShownName(client.name), tenant: toShownName(client.tenant) };
     const answer = await tellUsage(names, mark === -1 ? '' : target.slice(mark + 1));
-    const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n`;
+    const retry = answer.status === 503 ? 'Retry-After: 1\r\n' : '';
+    const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n${retry}`;
     exchange.http.answer(answer.status, 'application/json', answer.body, fieldLines);
   } catch (error) {
     failExchange(exchange, error, log);

@@ -173,7 +173,7 @@ export async function runRollout(
   }
   const [first] = stops;
   const isAborted = ending?.kind === 'aborted';
-  const sentence = toSummary(all, first, ending, file.path);
+  const sentence = toSummary(all, first, ending, toResume(file));
   await trace.end(root, { outcome: first === undefined ? 'ok' : toOutcome(first.kind), sentence });
   const isOverHere = isAborted || ending?.kind === 'taken_over';
   if (first === undefined || !isBegun || isOverHere) await file.remove();
@@ -184,7 +184,7 @@ export async function runRollout(
       reporter.say(`the reasons of its drains still name this rollout: ${error.message}`);
     });
   }
-  const resume = toResume(file.path);
+  const resume = toResume(file);
   const advice =
     first === undefined || !isBegun
       ? null
@@ -265,13 +265,14 @@ function toSummary(
   replicas: readonly ReplicaState[],
   stopped: Stopped | undefined,
   ending: Ending | null,
-  path: string,
+  resume: string,
 ): string {
   const sentence = toSentence(replicas, ending);
-  if (ending?.kind === 'taken_over' || ending?.kind === 'aborted') return sentence;
-  if (ending?.kind === 'refused') return `${sentence}. ${ending.message}. To go on: ${toResume(path)}`;
+  if (ending?.kind === 'taken_over') return sentence;
+  if (ending?.kind === 'aborted') return `the rollout was ${sentence}`;
+  if (ending?.kind === 'refused') return `${sentence}. ${ending.message}. To go on: ${resume}`;
   if (replicas.every(({ stage }) => stage === 'waiting')) return 'nothing was done';
-  return stopped === undefined ? sentence : `${sentence}. To go on: ${toResume(path)}`;
+  return stopped === undefined ? sentence : `${sentence}. To go on: ${resume}`;
 }
 
 function toCounts(replicas: readonly ReplicaState[]): string {
@@ -286,7 +287,8 @@ function toCounts(replicas: readonly ReplicaState[]): string {
   return parts.join(', ');
 }
 
-const toResume = (path: string) => `gateway rollout --resume --state ${toShellWord(path)}`;
+const toResume = ({ path, isDefault }: Pick<StateFile, 'path' | 'isDefault'>) =>
+  `gateway rollout --resume${isDefault ? '' : ` --state ${toShellWord(path)}`}`;
 
 function untilAborted(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => {

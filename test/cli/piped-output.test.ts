@@ -21,6 +21,8 @@ test('the output of a command reaches a pipe whole, however long it is', async (
     maxBuffer: 2 ** 24,
   });
   expect(stdout.length).toBeGreaterThan(128 * 1024);
-  expect(stdout).toBe(printConfig(parseConfig(text, { path, env: {} })));
+  expect(stdout).toBe(
+    `# ${path} is valid. With all defaults:\n${printConfig(parseConfig(text, { path, env: {} }))}`,
+  );
   await rm(folder, { recursive: true });
 });

@@ -15,7 +15,10 @@ describe('the command', () => {
       stderr: '',
     });
     expect(await runMain(['--help'])).toMatchObject({ code: 0, stderr: '' });
-    expect(await runMain(['check', '-config', path])).toMatchObject({ code: 0, stderr: '' });
+    expect(await runMain(['check', '-config', path])).toMatchObject({
+      ...{ code: 0, stderr: '' },
+      stdout: expect.stringMatching(`^# ${path} is valid\\. With all defaults:\n`),
+    });
   });
 
   it('exits with 2 for a wrong command line, and for a configuration that is wrong or missing', async () => {

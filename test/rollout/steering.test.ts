@@ -125,7 +125,7 @@ test('an abort that somebody else asks for ends the command, and leaves nothing 
   expect(await ask(gateway, 'abort')).toBe(200);
   const { stdout, exitCode } = await rollout.ended;
   expect(stdout).toContain('a: is drained; its command was interrupted');
-  expect(stdout).toMatch(/aborted by admin: 0 of 3 replicas done\n$/);
+  expect(stdout).toMatch(/the rollout was aborted by admin: 0 of 3 replicas done\n$/);
   expect(exitCode).toBe(5);
   expect(await latest(gateway)).toMatchObject({ state: 'aborted', problem: { kind: 'aborted' } });
   await expect(access(statePath)).rejects.toThrow('ENOENT');

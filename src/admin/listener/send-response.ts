@@ -41,7 +41,7 @@ function toErrorResponse(error: AdminError): EncodedResponse {
     headers: {
       'Content-Type': 'application/json',
       ...(error.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="spangate admin"' } : {}),
-      ...(error.status === 429 ? { 'Retry-After': '1' } : {}),
+      ...(error.status === 429 || error.status === 503 ? { 'Retry-After': '1' } : {}),
       ...(error.allow === undefined ? {} : { Allow: error.allow }),
       // Kept connections of those who cannot wait would take the places of all others.
       ...(error.code === 'too_many_waits' ? { Connection: 'close' } : {}),

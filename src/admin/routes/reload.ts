@@ -28,13 +28,14 @@ export const reloadConfig = defineRoute({
   summary: 'Read the configuration file again',
   description:
     'Does the same as SIGHUP: reads the configuration file and the files of the tokens. No request is cut. After the response, no new request reaches a removed replica. ' +
-    'A file with errors changes nothing: the message of the 422 lists them all, one per line.',
+    'A file with errors changes nothing: the message of the 422 lists them all, one per line, and its `param` is the file.',
   response: { description: 'The new configuration applies.', content: json(reloadSchema) },
   errors: ['invalid_config'],
   async handle({ caller }, { reload }) {
     const outcome = await reload(caller?.name ?? null);
     if (outcome.kind === 'refused') {
-      return new AdminError('invalid_config', { message: outcome.problems.join('\n') });
+      const { file, problems } = outcome;
+      return new AdminError('invalid_config', { message: problems.join('\n'), ...(file && { param: file }) });
     }
     const { changed, needsRestart, replicas } = outcome;
     return { body: { changed, needs_restart: needsRestart, replicas } };

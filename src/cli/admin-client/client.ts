@@ -29,15 +29,22 @@ export class RefusedError extends StartError {
   readonly code: string;
   /** Its whole message, which may have several lines. It comes from elsewhere: use toOneLine before printing it. */
   readonly reason: string;
+  /** What it is about, from elsewhere, too; undefined: nothing in particular. */
+  readonly param: string | undefined;
 
-  /** `baseUrl`: whose it is, where there are several. */
-  constructor(code: string, reason: string, baseUrl?: string) {
+  /** `baseUrl`: whose it is, where there are several. `param`: what of the call it is about. */
+  constructor(
+    code: string,
+    reason: string,
+    { baseUrl, param }: { baseUrl?: string; param?: string | undefined } = {},
+  ) {
     super(
       `the admin API${baseUrl === undefined ? '' : ` at ${baseUrl}`} refused: ${toOneLine(reason)} (${toOneLine(code)})`,
     );
     this.name = 'RefusedError';
     this.code = code;
     this.reason = reason;
+    this.param = param;
   }
 }
 
@@ -136,11 +143,11 @@ async function callAdmin(
   }
   const answer = parseJson(response.text);
   if (response.isOk && answer !== undefined) return answer;
-  const { code, message } = toApiError(answer);
+  const { code, message, param } = toApiError(answer);
   if (code === undefined) {
     throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
   }
-  throw new RefusedError(code, message ?? code);
+  throw new RefusedError(code, message ?? code, { param });
 }
 
 interface AdminResponse {
@@ -223,13 +230,12 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
 ]);
 
-/** Reads the error shape `{"error":{message,code}}`, as far as the answer has it. */
-function toApiError(answer: unknown): { readonly code?: string; readonly message?: string } {
+/** Reads the error shape `{"error":{message,code,param}}`, as far as the answer has it. */
+function toApiError(answer: unknown) {
   const error = memberOf(answer, 'error');
-  const code = memberOf(error, 'code');
-  const message = memberOf(error, 'message');
-  return {
-    ...(typeof code === 'string' ? { code } : {}),
-    ...(typeof message === 'string' ? { message } : {}),
+  const read = (name: string) => {
+    const value = memberOf(error, name);
+    return typeof value === 'string' ? value : undefined;
   };
+  return { code: read('code'), message: read('message'), param: read('param') };
 }

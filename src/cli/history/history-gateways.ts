@@ -44,7 +44,7 @@ function withAddress({ baseUrl, call }: AdminClient): AdminClient {
     baseUrl,
     call: (...args) =>
       call(...args).catch((error: unknown) => {
-        throw error instanceof RefusedError ? new RefusedError(error.code, error.reason, baseUrl) : error;
+        throw error instanceof RefusedError ? new RefusedError(error.code, error.reason, { baseUrl }) : error;
       }),
   };
 }

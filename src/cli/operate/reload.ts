@@ -18,8 +18,9 @@ export async function reload({ args, env, stdout, stderr }: Invocation): Promise
   } catch (error) {
     if (!(error instanceof RefusedError) || error.code !== 'invalid_config') throw error;
     const problems = error.reason.split('\n').map((problem) => `  ${toOneLine(problem)}\n`);
+    const what = error.param === undefined ? 'the configuration' : toOneLine(error.param);
     stderr.write(
-      `gateway: the configuration was refused: the former one stays in effect\n${problems.join('')}`,
+      `gateway: ${what} was refused: the former configuration stays in effect\n${problems.join('')}`,
     );
     return 2;
   }

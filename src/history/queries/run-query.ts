@@ -9,7 +9,7 @@ import { findRecords, listRecords } from './query-records.ts';
 import { queryStatement } from './query-statement.ts';
 import { queryUsage } from './query-usage.ts';
 
-/** An answer names so many gaps at most. */
+/** An answer names so many gaps at most, the latest ones; those before are told as one for each reason. */
 const MAX_GAPS = 100;
 /** Gaps by when records ended may lack some of a span that ended before: few requests take longer. */
 const LONG_MS = 3_600_000;
@@ -39,7 +39,7 @@ export async function runQuery(
       const usage = await queryUsage(db, query, { kept, pace });
       if (usage === null) return { kind: 'refused', reason: 'too_slow' };
       const unknown = usage.rows.length > 0 ? [] : findUnknown(db, query.filters);
-      return { ...usage, kept, gaps: [...usage.gaps, ...readGaps(db, query)].slice(0, MAX_GAPS), unknown };
+      return { ...usage, kept, gaps: joinOldGaps([...usage.gaps, ...readGaps(db, query)]), unknown };
     }
     case 'statement': {
       const found = await queryStatement(db, query, pace);
@@ -82,15 +82,28 @@ function listEvents(db: DatabaseSync, { fromMs, untilMs, before, limit }: Timeli
 function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span): readonly Gap[] {
   const rows = db
     .prepare(
-      `SELECT * FROM gaps WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC LIMIT ?`,
+      `SELECT * FROM gaps WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC`,
     )
-    .all(untilMs, fromMs, MAX_GAPS);
-  return rows.map(({ from_ms, to_ms, records, reason }) => ({
+    .all(untilMs, fromMs);
+  const gaps = rows.map(({ from_ms, to_ms, records, reason }) => ({
     fromMs: Number(from_ms),
     toMs: Number(to_ms),
     records: records === null ? null : Number(records),
     reason: String(reason) as GapReason,
   }));
+  return joinOldGaps(gaps);
+}
+
+/** Bounds an answer without leaving out that something is missing. The latest gaps come first. */
+function joinOldGaps(gaps: readonly Gap[]): readonly Gap[] {
+  const old = Map.groupBy(gaps.slice(MAX_GAPS), ({ reason }) => reason);
+  return [...gaps.slice(0, MAX_GAPS), ...old.values().map((each) => each.reduce(joinGaps))];
+}
+
+function joinGaps(a: Gap, b: Gap): Gap {
+  const records = a.records === null || b.records === null ? null : a.records + b.records;
+  const [fromMs, toMs] = [Math.min(a.fromMs, b.fromMs), Math.max(a.toMs, b.toMs)];
+  return { reason: a.reason, fromMs, toMs, records };
 }
 
 /** Which of the names are in no sum that is kept: nobody of that name was ever here. What is summed without names may be anybody's. */

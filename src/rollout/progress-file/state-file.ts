@@ -82,6 +82,8 @@ const MAX_BYTES = 16 * 1024 ** 2;
 /** The file of a rollout. It exists while the rollout is not finished. */
 export interface StateFile {
   readonly path: string;
+  /** Whether it is where it is looked for if nobody names one. */
+  readonly isDefault: boolean;
   /** Null: there is none. Throws a StartError that names the file if it is damaged or unreadable. */
   read(): Promise<RolloutState | null>;
   /** Replaces the file as a whole. Calls are carried out in turn. */
@@ -111,6 +113,7 @@ export function openStateFile(given: string | undefined, env: Environment): Stat
   let last: Promise<unknown> = Promise.resolve();
   return {
     path,
+    isDefault: given === undefined,
     async read() {
       const text = await readText(path);
       if (text === null) return null;

@@ -18,7 +18,11 @@ function createBoard() {
 
 test('a refused reload is told with its first problems until one succeeds', () => {
   const board = createBoard();
-  noteReload(board, '/g.yaml', { kind: 'refused', problems: ['line 1: a', 'line 2: b', 'line 3: c'] });
+  noteReload(board, '/g.yaml', {
+    kind: 'refused',
+    file: 'gateway.yaml',
+    problems: ['line 1: a', 'line 2: b', 'line 3: c'],
+  });
   expect([...board.on]).toEqual([
     ['reload_refused /g.yaml', { reason: 'line 1: a; line 2: b; and 1 more', problems: 3 }],
   ]);
@@ -31,7 +35,11 @@ test('what is told of a reload is short, however many problems there are and key
   const board = createBoard();
   const keys = Array.from({ length: 60 }, (_, number) => `key_${number}`);
   const problem = `line 7: nonsense: unknown key, expected one of ${keys.join(', ')}`;
-  noteReload(board, '/g.yaml', { kind: 'refused', problems: Array.from({ length: 40 }, () => problem) });
+  noteReload(board, '/g.yaml', {
+    kind: 'refused',
+    file: 'gateway.yaml',
+    problems: Array.from({ length: 40 }, () => problem),
+  });
   const short =
     'line 7: nonsense: unknown key, expected one of key_0, key_1, key_2, key_3, key_4, key_5, key_6, key_7, key_8, key_9,…';
   expect(board.on.get('reload_refused /g.yaml')).toEqual({
@@ -41,7 +49,7 @@ test('what is told of a reload is short, however many problems there are and key
   const replicas = { added: [], changed: [], removed: [] };
   noteReload(board, '/g.yaml', { kind: 'reloaded', changed: keys, needsRestart: keys, replicas });
   expect(board.on.get('restart_needed ')).toEqual({ keys: 'key_0, key_1, key_2, key_3, key_4, and 55 more' });
-  noteReload(board, '/g.yaml', { kind: 'refused', problems: ['x'.repeat(10_000_000)] });
+  noteReload(board, '/g.yaml', { kind: 'refused', file: 'gateway.yaml', problems: ['x'.repeat(10_000_000)] });
   expect(board.on.get('reload_refused /g.yaml')).toEqual({ reason: `${'x'.repeat(60)}…`, problems: 1 });
 });
 

@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto';
+import { mkdir, mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
@@ -84,4 +87,18 @@ it.each([
 ] as const)('is no path of the gateway %s', async (_, config) => {
   await using plain = await startGateway({ replicas: [replica], config });
   expect((await fetch(`${plain.url}/v1/usage`, withKey('acme'))).status).toBe(404);
+});
+
+it('says when to ask again while the history cannot be read', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-unread-'));
+  await mkdir(join(folder.path, 'history.db')); // no database can be opened there
+  await using other = await startGateway({
+    replicas: [{ name: 'r', url: replica.url }],
+    stateDir: folder.path,
+    config: { history: { client_usage: true }, clients: CLIENTS },
+  });
+  const own = await fetch(`${other.url}/v1/usage`, withKey('acme'));
+  const all = await other.admin('/admin/usage');
+  expect([own.status, all.status]).toEqual([503, 503]);
+  expect([own, all].map(({ headers }) => headers.get('retry-after'))).toEqual(['1', '1']);
 });

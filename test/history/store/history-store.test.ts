@@ -237,6 +237,23 @@ it('names in one gap what is left out for long', async () => {
   store.close();
 });
 
+it('tells gaps beyond a hundred as one for each reason, and leaves out none', async () => {
+  const { store } = openStore(path);
+  const gaps = Array.from({ length: 150 }, (_, index) => {
+    const atMs = START_MS + index * 10 * 60_000;
+    const reason = index % 3 === 0 ? 'off' : 'behind';
+    return { fromMs: atMs, toMs: atMs + 1_000, records: index === 9 ? null : 2, reason } as const;
+  });
+  for (const gap of gaps) store.write({ ...toBatch([], gap.toMs), gaps: [gap] }, gap.toMs);
+  const told = (await usageOf(store, { untilMs: START_MS + 2 * DAY_MS })).gaps;
+  expect(told.slice(0, 100)).toEqual(gaps.slice(50).toReversed());
+  expect(told.slice(100)).toEqual([
+    { fromMs: gaps[1]?.fromMs, toMs: gaps[49]?.toMs, records: 33 * 2, reason: 'behind' },
+    { fromMs: gaps[0]?.fromMs, toMs: gaps[48]?.toMs, records: null, reason: 'off' },
+  ]);
+  store.close();
+});
+
 it('a file stays below its limit, and the oldest records go first', async () => {
   const maxSizeBytes = 16 * 1024 ** 2;
   const { store } = openStore(path, { maxSizeBytes });
