@@ -11,6 +11,14 @@ import { EMBEDDED_DASHBOARD, ENTRIES, findDashboardFiles, INPUT_OPTIONS, ROOT } 
  * the binary of the same version for another processor, which the file then is for.
  */
 
+/** As in the Dockerfile. */
+const FLAGS = [
+  '--disable-sigusr1',
+  '--max-semi-space-size=4',
+  '--no-parallel-scavenge',
+  '--invocation-count-for-maglev=1500',
+];
+
 const [given = 'build/gateway', node = process.execPath] = process.argv.slice(2);
 const output = resolve(given);
 
@@ -38,13 +46,7 @@ try {
     disableExperimentalSEAWarning: true,
     // Compiled code runs on the processor that has compiled it.
     useCodeCache: resolve(node) === process.execPath,
-    // As in the Dockerfile.
-    execArgv: [
-      '--disable-sigusr1',
-      '--max-semi-space-size=4',
-      '--no-parallel-scavenge',
-      '--invocation-count-for-maglev=1500',
-    ],
+    execArgv: FLAGS,
     assets: {
       'package.json': join(ROOT, 'package.json'),
       'worker-entry': join(folder, 'worker-entry'),
@@ -58,7 +60,8 @@ try {
   const configPath = join(folder, 'sea.json');
   await writeFile(configPath, JSON.stringify(config));
   await mkdir(dirname(output), { recursive: true });
-  const { status } = spawnSync(process.execPath, ['--build-sea', configPath], { stdio: 'inherit' });
+  // V8 takes compiled code only from one that has the same flags.
+  const { status } = spawnSync(process.execPath, [...FLAGS, '--build-sea', configPath], { stdio: 'inherit' });
   process.exitCode = status ?? 1;
 } finally {
   await rm(folder, { recursive: true });

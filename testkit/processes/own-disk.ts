@@ -14,7 +14,8 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const TOKEN = 'token-of-a-small-disk';
 /** A process with mounts of its own, which end with it. */
 const UNSHARE = ['--mount', '--map-root-user'];
-const MOUNT = 'mount -t tmpfs -o size=2m,mode=700 tmpfs';
+/** Room for a history and its log of writes, however slowly records come. */
+const MOUNT = 'mount -t tmpfs -o size=16m,mode=700 tmpfs';
 
 /** Why no process may have mounts of its own here, for `context.skip`; null if it may. */
 export function whyNoOwnDisk(): string | null {
@@ -22,7 +23,7 @@ export function whyNoOwnDisk(): string | null {
   return status === 0 ? null : 'nobody may mount a file system here (unshare --mount)';
 }
 
-/** A gateway whose state_dir is a disk of 2 MiB, which only its process has. It serves when this resolves. */
+/** A gateway whose state_dir is a disk of 16 MiB, which only its process has. It serves when this resolves. */
 export interface GatewayOnOwnDisk {
   readonly url: string;
   /** Resolves with the exit code. */
@@ -101,9 +102,15 @@ export async function serveOnOwnDisk(
     ...{ url, closed, log, stderr: text(child.stderr) },
     read: (name) => readFile(toPath(name), 'utf8'),
     async fill() {
-      // In two steps, so that the last page is taken, too.
-      for (const piece of [Buffer.alloc(2 * 1024 * 1024), Buffer.alloc(4096)]) {
-        await writeFile(toPath('filling'), piece, { flag: 'a' }).catch(() => undefined);
+      // In steps, so that the last page is taken, too.
+      for (const piece of [Buffer.alloc(1024 ** 2), Buffer.alloc(4096)]) {
+        const append = () => writeFile(toPath('filling'), piece, { flag: 'a' });
+        while (
+          await append().then(
+            () => true,
+            () => false,
+          )
+        );
       }
     },
     free: () => unlink(toPath('filling')),

@@ -25,6 +25,10 @@ describe('the single executable', () => {
     expect(await command.run('version')).toContain(`(node ${process.versions.node}, `);
   });
 
+  test('starts without a word, with the code that was compiled for it', async () => {
+    expect(await run(gateway, ['--version'])).toMatchObject({ stderr: '' });
+  });
+
   test('runs the quickstart: a stream, its record, the dashboard', async () => {
     await tryQuickstart(await createCommand(gateway, null));
   });
