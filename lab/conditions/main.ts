@@ -119,7 +119,8 @@ async function playScene(scene: Scene, openBrowser: Browser | null): Promise<Res
       throw new Error('it is on before anything is wrong');
     await bring?.();
     const shown = await waitFor(true, scene, gateway, page);
-    const sentence = (await sentenceOf(scene, gateway)) ?? '';
+    const sentence = await sentenceOf(scene, gateway);
+    if (sentence === null) throw new Error('it is over before all surfaces have shown it');
     if (page !== null && values.pictures !== undefined)
       await takePictures(page, scene, gateway, values.pictures);
     await mend?.();
