@@ -118,9 +118,8 @@ async function playScene(scene: Scene, openBrowser: Browser | null): Promise<Res
     if (bring !== undefined && (await sentenceOf(scene, gateway)) !== null)
       throw new Error('it is on before anything is wrong');
     await bring?.();
-    const shown = await waitFor(true, scene, gateway, page);
-    const sentence = await sentenceOf(scene, gateway);
-    if (sentence === null) throw new Error('it is over before all surfaces have shown it');
+    const looks = [waitFor(true, scene, gateway, page), untilSentence(scene, gateway)] as const;
+    const [shown, sentence] = await Promise.all(looks);
     if (page !== null && values.pictures !== undefined)
       await takePictures(page, scene, gateway, values.pictures);
     await mend?.();
@@ -129,6 +128,16 @@ async function playScene(scene: Scene, openBrowser: Browser | null): Promise<Res
   } finally {
     await context?.close();
   }
+}
+
+/** What it says as soon as it is on: it may be over before all surfaces have shown it. Empty: it does not come in time. */
+async function untilSentence(scene: Scene, gateway: GatewayProcess): Promise<string> {
+  for (const startedMs = performance.now(); performance.now() - startedMs < GIVE_UP_MS; ) {
+    const sentence = await sentenceOf(scene, gateway);
+    if (sentence !== null) return sentence;
+    await sleep(POLL_MS);
+  }
+  return '';
 }
 
 /** Pictures of the top of the dashboard, and of what the chip opens; and what `gateway status` says. */
