@@ -76,7 +76,8 @@ const NO_TIME: ShutdownSteps = { delayMs: 0, graceMs: 0, flushMs: 0 };
 /** A broken process ends soon, whatever `shutdown.flush` says. */
 const ABANDON_FLUSH_MS = 5_000;
 const NOT_RUNNING: ReloadOutcome = {
-  ...{ kind: 'refused', file: null },
+  kind: 'refused',
+  file: null,
   problems: ['the gateway is starting or stopping'],
 };
 const NOTHING_LOST: CloseResult = { cutRequests: 0, undeliveredRecords: 0 };

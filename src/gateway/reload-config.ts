@@ -70,7 +70,9 @@ export function createReload(
   }
 
   const toRefused = (problems: readonly string[]): ReloadOutcome => ({
-    ...{ kind: 'refused', file: source?.path ?? null, problems },
+    kind: 'refused',
+    file: source?.path ?? null,
+    problems,
   });
 
   async function attempt(): Promise<ReloadOutcome> {

@@ -1,5 +1,6 @@
 import { hasFailed } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
+import { FRAME_RECORDS } from './record-frame.ts';
 
 /*
  * What a record is found by, as 32-bit hashes. The index of a block is a sorted list of them: 12 bytes for the ids of a
@@ -41,12 +42,12 @@ export function idsOf({
   return [request_id, trace_id, response_id, client_request_id];
 }
 
-/** So many keys of ids there is room for at first. */
-const ID_KEYS = 1_024;
+/** As many as `idsOf` has. */
+const IDS = 4;
 
-/** Collects the keys of the records of one chunk: ids in their order, all else once. */
+/** Collects the keys of the records of one frame: ids in their order, all else once. */
 export class KeyCollector {
-  #ids = new Uint32Array(ID_KEYS);
+  readonly #ids = new Uint32Array(IDS * FRAME_RECORDS);
   #idCount = 0;
   readonly #names = new Set<number>();
   /** The values of the record before: the next one has most of them, too. */
@@ -82,11 +83,6 @@ export class KeyCollector {
   }
 
   #addId(id: string): void {
-    if (this.#idCount === this.#ids.length) {
-      const longer = new Uint32Array(2 * this.#ids.length);
-      longer.set(this.#ids);
-      this.#ids = longer;
-    }
     this.#ids[this.#idCount++] = toKey('id', id);
   }
 

@@ -4,9 +4,9 @@
  */
 
 /** How many records are compressed together, and so read together. */
-const FRAME_RECORDS = 256;
+export const FRAME_RECORDS = 256;
 /** A frame with long records is smaller. */
-const FRAME_BYTES = 1024 ** 2;
+export const FRAME_BYTES = 1024 ** 2;
 const HEAD_BYTES = (1 + FRAME_RECORDS) * Uint32Array.BYTES_PER_ELEMENT;
 /** Memory of this size is used again. */
 const MEMORY_BYTES = HEAD_BYTES + FRAME_BYTES;
@@ -57,9 +57,9 @@ export class FrameWriter {
     return { bytes: memory.subarray(start, end), count };
   }
 
-  /** Gives back memory whose frame is not needed any more. Other memory is left to V8. */
+  /** Gives back memory whose frame is not needed any more. What is of another size, V8 collects. */
   reuse(memory: readonly ArrayBuffer[]): void {
-    this.#free.push(...memory.filter(isReusable));
+    this.#free.push(...memory.filter(({ byteLength }) => byteLength === MEMORY_BYTES));
   }
 
   /** Gives up free memory beyond what was taken since the last call. */
@@ -74,11 +74,6 @@ export class FrameWriter {
     else this.#memory = new Uint8Array(HEAD_BYTES + length);
     return this.#memory;
   }
-}
-
-/** Whether FrameWriter can use this memory again. */
-export function isReusable({ byteLength }: ArrayBufferLike): boolean {
-  return byteLength === MEMORY_BYTES;
 }
 
 /** The encoded spans of frames, one frame after the other. Throws a RangeError if it is damaged. */

@@ -39,7 +39,7 @@ export async function runQuery(
       const usage = await queryUsage(db, query, { kept, pace });
       if (usage === null) return { kind: 'refused', reason: 'too_slow' };
       const unknown = usage.rows.length > 0 ? [] : findUnknown(db, query.filters);
-      return { ...usage, kept, gaps: joinOldGaps([...usage.gaps, ...readGaps(db, query)]), unknown };
+      return { ...usage, kept, gaps: readGaps(db, query, usage.gaps), unknown };
     }
     case 'statement': {
       const found = await queryStatement(db, query, pace);
@@ -79,23 +79,20 @@ function listEvents(db: DatabaseSync, { fromMs, untilMs, before, limit }: Timeli
   return { events, next: rows.length > limit ? (events.at(-1)?.number ?? null) : null };
 }
 
-function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span): readonly Gap[] {
+/** The gaps of a span, the latest first, behind `others`. What is beyond the bound is joined: nothing that is missing is left out. */
+function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span, others: readonly Gap[] = []): readonly Gap[] {
   const rows = db
     .prepare(
       `SELECT * FROM gaps WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC`,
     )
     .all(untilMs, fromMs);
-  const gaps = rows.map(({ from_ms, to_ms, records, reason }) => ({
+  const read = rows.map(({ from_ms, to_ms, records, reason }) => ({
     fromMs: Number(from_ms),
     toMs: Number(to_ms),
     records: records === null ? null : Number(records),
     reason: String(reason) as GapReason,
   }));
-  return joinOldGaps(gaps);
-}
-
-/** Bounds an answer without leaving out that something is missing. The latest gaps come first. */
-function joinOldGaps(gaps: readonly Gap[]): readonly Gap[] {
+  const gaps = [...others, ...read];
   const old = Map.groupBy(gaps.slice(MAX_GAPS), ({ reason }) => reason);
   return [...gaps.slice(0, MAX_GAPS), ...old.values().map((each) => each.reduce(joinGaps))];
 }

@@ -1,12 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { RecordChunk } from '../messages.ts';
-import { readFrames } from '../record-frame.ts';
-
-/** This many records make a block; a chunk that is as large is one by itself. */
-const BLOCK_RECORDS = 256;
-/** Chunks of long records are a block sooner. */
-const BLOCK_BYTES = 1024 ** 2;
+import { FRAME_BYTES, FRAME_RECORDS, readFrames } from '../record-frame.ts';
 
 /**
  * Spans are much alike, so short matches are not looked for: level 1 with matches of 7 bytes took 2.4 µs per record of
@@ -82,7 +77,8 @@ export class BlockStore {
     const stored = toStored(chunk);
     const chunks = [...this.#open, { ...stored, first: this.#next }];
     const count = sum(chunks, (each) => each.count);
-    if (count < BLOCK_RECORDS && sum(chunks, ({ data }) => data.length) < BLOCK_BYTES) {
+    // As many as a whole frame has are a block.
+    if (count < FRAME_RECORDS && sum(chunks, ({ data }) => data.length) < FRAME_BYTES) {
       this.#write(this.#next, stored, stored.data, false);
       // A copy: the memory of the batch goes back.
       this.#open = [...this.#open, { ...stored, data: stored.data.slice(), first: this.#next }];

@@ -8,7 +8,6 @@ import type {
 } from '../messages.ts';
 import { runQuery } from '../queries/run-query.ts';
 import type { Gap, Query } from '../query.ts';
-import { isReusable } from '../record-frame.ts';
 import { toReason } from '../store/database.ts';
 import { HistoryStore, type Opening } from '../store/history-store.ts';
 import type { TimelineEntry } from '../timeline-entry.ts';
@@ -125,7 +124,7 @@ export class HistoryWriter {
         this.#written.blocks += blocks;
         this.#written.records += records;
         this.#written.recordBytes += recordBytes;
-        const memory = batch.chunks.map(({ bytes }) => bytes.buffer).filter(isReusable);
+        const memory = batch.chunks.map(({ bytes }) => bytes.buffer);
         this.#collaborators.send({ kind: 'written', batches: 1, memory });
       }
     });
