@@ -126,6 +126,8 @@ export class JwksSource {
   async #read(): Promise<void> {
     this.#reading ??= this.#readOnce().finally(() => {
       this.#reading = null;
+      // Also after a reading for a token: if it failed, the next one is due soon.
+      this.#schedule();
     });
     await this.#reading;
   }
@@ -157,6 +159,6 @@ export class JwksSource {
     const isFailing = keys === null || this.#problem !== null;
     const delayMs = isFailing ? this.#retryMs : INTERVAL_MS[isRemote(source) ? 'url' : 'file'];
     this.#retryMs = isFailing ? Math.min(2 * this.#retryMs, RETRY_MS.longest) : RETRY_MS.first;
-    this.#timer = setTimeout(() => void this.#read().finally(() => this.#schedule()), delayMs).unref();
+    this.#timer = setTimeout(() => void this.#read(), delayMs).unref();
   }
 }

@@ -23,6 +23,21 @@ test('unknown keys cause one reading in 30 s, whatever its outcome, and those at
   expect(source.current?.keys).toHaveLength(1);
 });
 
+test('keys that could not be read for a token are soon asked for again, without a further token', async () => {
+  await using issuer = await startIssuer(await makeKey('k1'));
+  const source = new JwksSource({ log: silent });
+  await source.open(issuer.jwksUrl);
+  const used = Promise.withResolvers<unknown>();
+  source.start(async ({ keys }) => used.resolve(keys));
+  issuer.answerWith((response) => response.destroy());
+  await source.refresh();
+  expect(source.problem).not.toBeNull();
+  issuer.publish(await makeKey('k2'));
+  expect(await used.promise).toMatchObject([{ kid: 'k2' }]);
+  expect(source.problem).toBeNull();
+  source.stop();
+});
+
 test('keys that a reload has replaced while they were read are not used', async () => {
   await using slow = await startIssuer(await makeKey('k1'));
   await using other = await startIssuer(await makeKey('k2'));
