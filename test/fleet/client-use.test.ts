@@ -19,7 +19,7 @@ function startGateways(count: number, limits: { requestsPerMinute?: number; toke
     return {
       id: `gateway-${index}`,
       exchange: new ClientUseExchange(rows),
-      admit: () => limiter.admit(counted, null),
+      admit: () => limiter.admit(counted),
     };
   });
   const sync = () => {
@@ -130,7 +130,7 @@ describe('the gateways of a fleet', () => {
       const admit = (client: number) => {
         const counted = clients[client]?.limits;
         if (counted == null) throw new Error('the client has limits');
-        return limiter.admit(counted, { ...tenantLimits, row });
+        return limiter.admit(counted, { ...tenantLimits, owner: 'tenant', row });
       };
       return { id, rows, admit, exchange: new ClientUseExchange(rows) };
     });

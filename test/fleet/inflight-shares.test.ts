@@ -28,7 +28,7 @@ function createGateway(id: string, maxInflight: number) {
     send(count: number): number {
       const before = running.length;
       for (let sent = 0; sent < count; sent++) {
-        const admission = limiter.admit(counted, null);
+        const admission = limiter.admit(counted);
         if (admission.refusal === null) running.push(admission);
       }
       return running.length - before;

@@ -18,16 +18,16 @@ export function limitsOf({
   return Object.values(limits).every((limit) => limit === null) ? null : limits;
 }
 
-/** The limits of a client that has some, and where in shared memory its use is counted. */
+/** Limits, whose they are, and where in shared memory their use is counted. */
 export interface CountedLimits extends ClientLimits {
+  readonly owner: 'client' | 'tenant';
   readonly row: number;
 }
 
 /** Why a request was refused, and when it may come back. */
 export interface LimitRefusal {
   readonly kind: LimitKind;
-  /** Whose limit it is. */
-  readonly owner: 'client' | 'tenant';
+  readonly owner: CountedLimits['owner'];
   /** The limit: requests or tokens per minute, or requests at the same time. */
   readonly limit: number;
   readonly retryAfterSeconds: number;
@@ -40,7 +40,6 @@ const INFLIGHT_RETRY_SECONDS = 1;
 export class Admission {
   /** A request is admitted if all of them admit it. */
   readonly #limits: readonly CountedLimits[];
-  readonly #ofTenant: CountedLimits | null;
   readonly #table: ClientLimitTable;
   readonly #worker: number;
   #holdsInflight = false;
@@ -48,15 +47,9 @@ export class Admission {
   #reservedTokens: readonly number[] = [];
   #refusal: LimitRefusal | null = null;
 
-  /** Admits the request, or refuses it: see `refusal`. `ofTenant`: those of the limits that are its tenant's. */
-  constructor(
-    limits: readonly CountedLimits[],
-    ofTenant: CountedLimits | null,
-    table: ClientLimitTable,
-    worker: number,
-  ) {
+  /** Admits the request, or refuses it: see `refusal`. */
+  constructor(limits: readonly CountedLimits[], table: ClientLimitTable, worker: number) {
     this.#limits = limits;
-    this.#ofTenant = ofTenant;
     this.#table = table;
     this.#worker = worker;
     if (this.#beginInflight()) this.#take('requests', 1);
@@ -147,10 +140,9 @@ export class Admission {
     return true;
   }
 
-  #refuse(kind: LimitKind, limits: CountedLimits, limit: number, retryAfterSeconds: number): void {
-    const owner = limits === this.#ofTenant ? 'tenant' : 'client';
+  #refuse(kind: LimitKind, { owner, row }: CountedLimits, limit: number, retryAfterSeconds: number): void {
     this.#refusal = { kind, owner, limit, retryAfterSeconds };
-    this.#table.noteRefusal(kind, limits.row);
+    this.#table.noteRefusal(kind, row);
   }
 
   /** When all budgets of a kind hold the units. */
@@ -221,9 +213,9 @@ export class ClientLimiter {
     this.#worker = worker;
   }
 
-  /** Admits or refuses a request with the limits of its client and of its tenant; null: it has none. */
-  admit(ofClient: CountedLimits | null, ofTenant: CountedLimits | null): Admission {
-    const limits = [ofClient, ofTenant].filter((counted) => counted !== null);
-    return new Admission(limits, ofTenant, this.#table, this.#worker);
+  /** Admits or refuses a request with the limits of its key or token, and of its tenant; null: there are none. */
+  admit(...given: readonly (CountedLimits | null)[]): Admission {
+    const limits = given.filter((counted) => counted !== null);
+    return new Admission(limits, this.#table, this.#worker);
   }
 }

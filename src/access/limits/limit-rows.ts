@@ -33,7 +33,7 @@ export interface TenantLimitSettings {
 export interface Refusals {
   /** The name of the row. */
   readonly name: string;
-  readonly owner: 'client' | 'tenant';
+  readonly owner: CountedLimits['owner'];
   /** The name of the client, or what the tenant is called: the beginning of what a client may have sent. */
   readonly of: string;
   readonly limit: LimitKind;
@@ -130,7 +130,7 @@ export class LimitRows {
       const limits = limitsOf(client);
       if (limits === null) return { ...facts, limits };
       const row = this.#rows.rowOf(name) ?? this.#rows.take(name);
-      return { ...facts, limits: { ...limits, row } };
+      return { ...facts, limits: { ...limits, owner: 'client', row } };
     });
     this.#inEffect = new Map(
       assigned.flatMap(({ name, limits }) => (limits === null ? [] : [[name, limits] as const])),
@@ -193,7 +193,8 @@ export class LimitRows {
   }
 
   #setTenant(name: string, row: number): void {
-    this.#tenants.set(name, { ...(this.#ownLimits.get(name) ?? this.#commonLimits[kindOf(name)]), row });
+    const limits = this.#ownLimits.get(name) ?? this.#commonLimits[kindOf(name)];
+    this.#tenants.set(name, { ...limits, owner: 'tenant', row });
   }
 
   /**
@@ -232,11 +233,8 @@ export class LimitRows {
     if (refusalCount === this.#seenRefusals) return [];
     this.#seenRefusals = refusalCount;
     const refusals: Refusals[] = [];
-    for (const [owner, counted] of [
-      ['client', this.#inEffect],
-      ['tenant', this.#tenants],
-    ] as const) {
-      for (const [name, { row }] of counted) {
+    for (const counted of [this.#inEffect, this.#tenants]) {
+      for (const [name, { owner, row }] of counted) {
         for (const limit of LIMIT_KINDS) {
           const count = this.#table.takeRefusals(limit, row);
           if (count > 0) refusals.push({ name, owner, of: this.#calledAs(owner, name), limit, count });

@@ -37,7 +37,7 @@ export class TenantLimits {
     if (limits === null) return null;
     const known = this.#rows.get(tenant);
     if (known === undefined || known.untilMs <= this.#nowMs()) return this.#ask(tenant, limits);
-    return { ...limits, row: known.row };
+    return { ...limits, owner: 'tenant', row: known.row };
   }
 
   async #ask(tenant: string, limits: ClientLimits): Promise<TenantAnswer> {
@@ -46,6 +46,6 @@ export class TenantLimits {
     if (row === null) return 'unavailable';
     if (this.#rows.size >= MAX_KNOWN) this.#rows.clear();
     this.#rows.set(tenant, { row, untilMs });
-    return { ...limits, row };
+    return { ...limits, owner: 'tenant', row };
   }
 }

@@ -99,7 +99,7 @@ export class ClientAccess {
       async toClient({ client: name, ...facts }) {
         if (limits === null) return { name, ...facts, limits };
         const row = await limitRowOf(facts.tenant);
-        return row === null ? null : { name, ...facts, limits: { ...limits, row } };
+        return row === null ? null : { name, ...facts, limits: { ...limits, owner: 'tenant', row } };
       },
       clientMs: ROW_KNOWN_MS,
       // Without an answer the keys stay as they are.

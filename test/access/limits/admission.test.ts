@@ -9,15 +9,15 @@ function startTwoWorkers(limits: Partial<ClientLimits>, tenantLimits?: Partial<C
   const table = new ClientLimitTable(memory, () => nowNs);
   table.noteUsedRows(2);
   const none = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
-  const all = { row: 0, ...none, ...limits };
+  const all = { row: 0, owner: 'client', ...none, ...limits } as const;
+  const ofTenant = tenantLimits && ({ row: 1, owner: 'tenant', ...none, ...tenantLimits } as const);
   const limiters = [new ClientLimiter(table, 0), new ClientLimiter(table, 1)] as const;
   return {
     table,
     pass: (seconds: number) => {
       nowNs += seconds * 1e9;
     },
-    admit: (worker: 0 | 1 = 0) =>
-      limiters[worker].admit(all, tenantLimits === undefined ? null : { row: 1, ...none, ...tenantLimits }),
+    admit: (worker: 0 | 1 = 0) => limiters[worker].admit(all, ofTenant ?? null),
   };
 }
 

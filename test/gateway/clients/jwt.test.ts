@@ -333,6 +333,7 @@ test.each([1, 2])('limits apply to each tenant, over all its tokens and %d worke
   const jwt = jwtOf(issuer, { requests_per_minute: 3, models_claim: undefined });
   await using at = await startGateway({ replicas: [replica], config: { gateway: { workers }, jwt } });
   const statuses: number[] = [];
+  const told = new Set<string>();
   for (let index = 0; index < 8; index++) {
     const token = await issuer.issue(key, { jti: String(index), tenant: index === 7 ? 'other' : 'acme' });
     const response = await at.chat(
@@ -340,8 +341,11 @@ test.each([1, 2])('limits apply to each tenant, over all its tokens and %d worke
       { ...bearer(token), headers: { ...bearer(token).headers, Connection: 'close' } },
     );
     statuses.push(response.status);
+    const { error } = (await response.json()) as { error?: { message: string } };
+    if (error !== undefined) told.add(error.message.replace(/\. .*/, ''));
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429, 429, 429, 200]);
+  expect([...told]).toEqual(['The tenant of the request has reached its limit of requests per minute (3)']);
 });
 
 test('tenant_limits count the tokens and the keys of a tenant together, beside the limits of tokens', async () => {
