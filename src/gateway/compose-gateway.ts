@@ -149,8 +149,8 @@ export async function composeGateway(
     secrets,
     log,
     async apply(next, nextSecrets) {
-      await inEffect.change(next, nextSecrets);
-      return changes;
+      const changedFiles = await inEffect.change(next, nextSecrets);
+      return { replicas: changes, changedFiles };
     },
     onAction: (action) => events.emit('action', action),
     onOutcome: (outcome) => configConditions?.onOutcome(outcome),
@@ -181,7 +181,7 @@ export async function composeGateway(
       await orStartError('replicas', replicas.configure(withCertificates(inEffect.config, next)));
     },
   });
-  inEffect.onValues(() => certificateWatcher.adopt(read));
+  inEffect.onChange(async () => (changedFiles) => certificateWatcher.adopt(read, changedFiles));
   parts.add('watches', certificateWatcher);
   const clientsWatcher = new ClientsWatcher(clientList, {
     intervalMs: FILE_INTERVAL_MS,
@@ -194,7 +194,7 @@ export async function composeGateway(
   });
   inEffect.onChange(async (next) => {
     const nextClients = await readClients(next);
-    return () => clientsWatcher.adopt(nextClients);
+    return (changedFiles) => clientsWatcher.adopt(nextClients, changedFiles);
   });
   parts.add('watches', clientsWatcher);
   parts.add('watches', {
@@ -265,7 +265,7 @@ async function composeJwks({ inEffect, collaborators: { log } }: Composition): P
   await source.open(inEffect.config.jwt?.jwks ?? null);
   inEffect.onChange(async ({ jwt }) => {
     const keys = await source.prepare(jwt?.jwks ?? null);
-    return () => source.adopt(keys);
+    return (changedFiles) => source.adopt(keys, changedFiles);
   });
   return source;
 }

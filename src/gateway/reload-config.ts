@@ -21,6 +21,13 @@ export interface ConfigSource {
   readonly readSecrets?: (() => Promise<EnvironmentSecrets>) | undefined;
 }
 
+/** What applying a configuration has changed. */
+interface AppliedConfig {
+  readonly replicas: ReplicaChanges;
+  /** The keys whose files have other contents than before. */
+  readonly changedFiles: ReadonlySet<string>;
+}
+
 /** What a reload works with. A pino logger fits as `log`. */
 export interface ReloadCollaborators {
   /** Reloads run in turn with what else changes the configuration in effect. */
@@ -28,7 +35,7 @@ export interface ReloadCollaborators {
   /** Those of the start. */
   readonly secrets: EnvironmentSecrets;
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */
-  readonly apply: (config: Config, secrets: EnvironmentSecrets) => Promise<ReplicaChanges>;
+  readonly apply: (config: Config, secrets: EnvironmentSecrets) => Promise<AppliedConfig>;
   readonly onAction: (action: AdminAction) => void;
   /** Called with what came of each reload. */
   readonly onOutcome: (outcome: ReloadOutcome) => void;
@@ -90,14 +97,14 @@ export function createReload(
       const plan = planReload(inEffect, next.value);
       // A salt that needs a restart is reported by each reload until then.
       const nextSecrets = { ...given.value, hashSalt: secretsInEffect.hashSalt };
-      const replicas = await apply(plan.config, nextSecrets);
+      const { replicas, changedFiles } = await apply(plan.config, nextSecrets);
       const found = findChangedSecrets(secretsInEffect, given.value);
       inEffect = plan.config;
       source.adopted?.();
       secretsInEffect = nextSecrets;
       return {
         kind: 'reloaded',
-        changed: [...plan.changed, ...found.changed],
+        changed: [...new Set([...plan.changed, ...changedFiles, ...found.changed])],
         needsRestart: [...plan.needsRestart, ...found.needsRestart],
         replicas,
       };

@@ -10,7 +10,7 @@ import {
   type ReloadCollaborators,
 } from '../../src/gateway/reload-config.ts';
 
-const NOTHING = { added: [], changed: [], removed: [] };
+const NOTHING = { replicas: { added: [], changed: [], removed: [] }, changedFiles: new Set<string>() };
 
 const parse = (level: string) =>
   parseConfig(`replicas: [{ name: a, url: "http://a" }]\nlog: { level: ${level} }\n`, {
@@ -89,6 +89,12 @@ test('the next reload is not compared with a configuration that could not be app
   isRoom = true;
   expect(await reload(null)).toMatchObject({ kind: 'reloaded', changed: ['log.level'] });
   expect(actions).toMatchObject([{ action: 'reload', done: null }, { done: { changedKeys: ['log.level'] } }]);
+});
+
+test('a key whose file has other contents has changed, and is told once if its own value has, too', async () => {
+  const changedFiles = new Set(['log.level', 'clients_file']);
+  const { reload } = create(['warn', 'warn'], async () => ({ ...NOTHING, changedFiles }));
+  expect(await reload(null)).toMatchObject({ changed: ['log.level', 'clients_file'] });
 });
 
 test('a reload without a file is refused', async () => {

@@ -67,14 +67,20 @@ export class CertificateWatcher {
     this.#checks.stop();
   }
 
-  /** Has certificates used by the listeners that a reload has read, if they differ from those in effect. */
-  async adopt(next: Certificates): Promise<void> {
+  /**
+   * Has certificates used by the listeners that a reload has read, if they differ from those in effect. Adds the keys of
+   * files that differ.
+   */
+  async adopt(next: Certificates, changedFiles?: Set<string>): Promise<void> {
     const before = this.#current;
     this.#current = next;
     const nowMs = this.#collaborators.epochMs();
     const areTicketKeysOld = nowMs - this.#ticketKeysSinceMs >= TICKET_KEYS_MS;
-    const isSame = areSame(before.listen, next.listen) && areSame(before.admin, next.admin);
-    if (isSame && !areTicketKeysOld) return;
+    const isSame = areSame(before.listen, next.listen);
+    const isAdminSame = areSame(before.admin, next.admin);
+    if (!isSame) changedFiles?.add('gateway.tls');
+    if (!isAdminSame) changedFiles?.add('gateway.admin_tls');
+    if (isSame && isAdminSame && !areTicketKeysOld) return;
     this.#ticketKeysSinceMs = nowMs;
     await this.#collaborators.useForListeners(next);
     this.#logCertificates();

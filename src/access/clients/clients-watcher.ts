@@ -52,8 +52,8 @@ export class ClientsWatcher {
     this.#checks.stop();
   }
 
-  /** Has clients used that a reload has read, if they differ from those in effect. */
-  async adopt(next: ClientList): Promise<void> {
+  /** Has clients used that a reload has read, if they differ from those in effect. Adds the key of a file that differs. */
+  async adopt(next: ClientList, changedFiles?: Set<string>): Promise<void> {
     const { use, log } = this.#collaborators;
     const { sources } = this.#current;
     const { fileVersion } = next.sources;
@@ -63,6 +63,7 @@ export class ClientsWatcher {
     await use(next.clients);
     this.#current = next;
     if (fileVersion !== null && fileVersion !== sources.fileVersion) {
+      changedFiles?.add('clients_file');
       log.info({ clients: next.clients?.length ?? 0 }, 'clients_file applied');
     }
   }

@@ -100,13 +100,15 @@ export class JwksSource {
     return await this.#readOrRefuse(source);
   }
 
-  /** Has prepared keys used. */
-  async adopt(prepared: JwtKeys | null): Promise<void> {
+  /** Has prepared keys used. Adds the key of a file that has others than before. */
+  async adopt(prepared: JwtKeys | null, changedFiles?: Set<string>): Promise<void> {
     const isSame = isDeepStrictEqual(prepared, this.#current);
-    if (prepared !== null && prepared.source !== this.#current?.source) this.#warnIfPlain(prepared.source);
+    const isSameSource = prepared?.source === this.#current?.source;
+    if (prepared !== null && !isSameSource) this.#warnIfPlain(prepared.source);
     this.#current = prepared;
     this.#schedule();
     if (prepared === null || isSame) return;
+    if (isSameSource) changedFiles?.add('jwt.jwks');
     this.#problem = null;
     await this.#use?.(prepared);
   }

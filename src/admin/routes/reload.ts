@@ -7,7 +7,7 @@ const keys = () => z.array(z.string()).readonly();
 const reloadSchema = z
   .object({
     changed: keys().describe(
-      'Keys of the file whose new values apply. `replicas` is one of them. `SVC_ADMIN_TOKEN_FILE`, ' +
+      'Keys of the file whose new values apply. `replicas` is one of them; `clients_file`, `jwt.jwks`, `statement_key`, `gateway.tls` and `gateway.admin_tls` are, too, if only a file that they name has changed. `SVC_ADMIN_TOKEN_FILE`, ' +
         '`SVC_OPERATOR_TOKEN_FILE`, `SVC_READ_TOKEN_FILE` and `SVC_DRAIN_TOKEN_FILE` stand for tokens that were read from such a file and have changed, ' +
         '`OTEL_EXPORTER_OTLP_HEADERS_FILE` and those of one signal for headers.',
     ),

@@ -7,7 +7,8 @@ export async function composeStatementKey(inEffect: ConfigInEffect): Promise<() 
   let current = await readPublicKey(inEffect.config);
   inEffect.onChange(async (next) => {
     const read = await readPublicKey(next);
-    return async () => {
+    return async (changedFiles) => {
+      if (read !== current) changedFiles.add('statement_key');
       current = read;
     };
   });

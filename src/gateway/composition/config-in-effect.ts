@@ -1,8 +1,8 @@
 import type { Config } from '#config';
 import type { EnvironmentSecrets } from '#config/secrets';
 
-/** Uses what was prepared. Resolves when every thread does. */
-type Apply = () => Promise<void>;
+/** Uses what was prepared. Resolves when every thread does. Adds the keys whose files have other contents than before. */
+type Apply = (changedFiles: Set<string>) => Promise<void>;
 
 /** Reads what another configuration names, and checks it. Rejects if that cannot be used: then nothing changes. */
 type Prepare = (next: Config, secrets: EnvironmentSecrets) => Promise<Apply>;
@@ -36,11 +36,16 @@ export class ConfigInEffect {
     this.onChange(async (next) => async () => void (await apply(next)));
   }
 
-  /** Changes to another configuration: prepares it everywhere, then applies it in the order in which parts were added. */
-  async change(next: Config, secrets: EnvironmentSecrets): Promise<void> {
+  /**
+   * Changes to another configuration: prepares it everywhere, then applies it in the order in which parts were added.
+   * Resolves with the keys whose files have other contents than before.
+   */
+  async change(next: Config, secrets: EnvironmentSecrets): Promise<ReadonlySet<string>> {
     const applies = await Promise.all(this.#prepares.map((prepare) => prepare(next, secrets)));
-    for (const apply of applies) await apply();
+    const changedFiles = new Set<string>();
+    for (const apply of applies) await apply(changedFiles);
     this.#config = next;
     this.#loadedAt = new Date().toISOString();
+    return changedFiles;
   }
 }

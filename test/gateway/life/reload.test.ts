@@ -1,4 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createStatementKey } from '#statement';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import {
   answerStream,
@@ -11,6 +16,7 @@ import {
 } from '#testkit/fake-replica.ts';
 import { createStreamGate } from '#testkit/gates.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { makeKey } from '#testkit/servers/fake-issuer.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { turnsOf } from '#testkit/turns.ts';
 
@@ -265,6 +271,28 @@ describe('settings', () => {
       ...expected,
     });
     expect(await reload(gateway)).toMatchObject({ ...expected, changed: [] });
+  });
+
+  test('that are files with other contents are named, although the configuration is the same', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'spangate-reload-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const pathOf = (name: string) => join(folder, name);
+    const put = async (name: string) => {
+      const key_sha256 = createHash('sha256').update(name).digest('hex');
+      await writeFile(pathOf('clients'), JSON.stringify({ name, key_sha256 }));
+      await writeFile(pathOf('jwks'), JSON.stringify({ keys: [(await makeKey(name)).jwk] }));
+      await writeFile(pathOf('statement'), createStatementKey().pem);
+    };
+    await put('first');
+    await using a = await startFakeReplica({ name: 'a' });
+    const jwt = { issuer: 'i', audience: 'a', tenant_claim: 't', jwks: pathOf('jwks') };
+    const config = { clients_file: pathOf('clients'), statement_key: pathOf('statement'), jwt };
+    await using gateway = await startGateway({ replicas: [a], config });
+    expect(await reload(gateway)).toMatchObject({ changed: [] });
+    await put('second');
+    const { changed } = await reload(gateway);
+    expect([...changed].sort()).toEqual(['clients_file', 'jwt.jwks', 'statement_key']);
+    expect(await reload(gateway)).toMatchObject({ changed: [] });
   });
 
   test('of the way requests are spread apply as well', async () => {
