@@ -9,12 +9,14 @@ const SERVED = {
     { method: 'POST', path: '/v1/files' },
     { method: 'GET', path: '/v1/files' },
   ]),
+  tellsUsage: true,
 };
 
 test.each([
   ['GET', '/v1/chat/completions', 'POST'],
   ['PUT', '/v1/models', 'GET'],
   ['POST', '/healthz', 'GET'],
+  ['POST', '/v1/usage', 'GET'],
   ['DELETE', '/v1/files', 'GET, POST'],
 ])('%s %s has the wrong method, and %s is named', (method, path, allow) => {
   expect(describeUnknown(method, path, SERVED)).toEqual({
@@ -31,6 +33,7 @@ test.each([
   ['/completions', 'POST /v1/completions'],
   ['/models', 'GET /v1/models'],
   ['/healthz/', 'GET /healthz'],
+  ['/usage', 'GET /v1/usage'],
   ['/openai/v1/embeddings', 'POST /v1/embeddings'],
 ])('%s is near to %s', (path, near) => {
   expect(describeUnknown('POST', path, SERVED)).toEqual({
@@ -42,6 +45,10 @@ test.each([
 test('a path that could be switched on is told from one that is unknown', () => {
   const { message } = describeUnknown('POST', '/v1/responses', SERVED);
   expect(message).toBe('`/v1/responses` is not switched on at this gateway.');
+  expect(describeUnknown('GET', '/v1/usage', { ...SERVED, tellsUsage: false })).toEqual({
+    message: '`/v1/usage` is not switched on at this gateway.',
+    allow: null,
+  });
   expect(describeUnknown('GET', '/x', SERVED).message).toBe('There is no path `/x` on this gateway.');
 });
 

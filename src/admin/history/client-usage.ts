@@ -3,7 +3,7 @@ import type { RecordedHistory } from '#history';
 import { AdminError } from '../admin-error.ts';
 import { readBy, toUsageJson } from '../routes/history/usage.ts';
 import { askHistory } from './history-answer.ts';
-import { readSpan, spanParams, stepParam, toStep } from './time-span.ts';
+import { readSpan, spanParams, stepParam, toInvalid, toStep } from './time-span.ts';
 
 /** Who asks for its usage on the client listener. */
 export interface UsageClient {
@@ -24,7 +24,8 @@ const MAX_ROWS = 1_000;
 const MAX_ASKING = 4;
 const DAY_MS = 86_400_000;
 
-const query = z.strictObject({ ...spanParams, by: readBy(['model', 'endpoint']), step: stepParam });
+const params = { ...spanParams, by: readBy(['model', 'endpoint']), step: stepParam };
+const query = z.strictObject(params, `it may have ${Object.keys(params).join(', ')}`);
 
 /** Creates what answers GET /v1/usage: the usage of the client that asks, and of nobody else. */
 export function createClientUsage(
@@ -47,14 +48,13 @@ async function answerUsage(client: UsageClient, search: string, history: Pick<Re
   const parsed = query.safeParse(Object.fromEntries(new URLSearchParams(search)));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    const param = String(issue?.path[0] ?? '');
-    return new AdminError('invalid_request', param === '' ? {} : { param });
+    return toInvalid(String(issue?.path[0] ?? 'query'), String(issue?.message));
   }
   const { by = [], step: askedStep, ...asked } = parsed.data;
   const span = readSpan(asked, { nowMs: Date.now(), defaultMs: DAY_MS });
-  if (span === null) return new AdminError('invalid_request', { param: 'since' });
+  if (span instanceof AdminError) return span;
   const step = toStep(askedStep, span, MAX_ROWS);
-  if (step === undefined) return new AdminError('invalid_request', { param: 'step' });
+  if (step instanceof AdminError) return step;
   const answer = await askHistory(history, {
     kind: 'usage',
     ...{ fromMs: span.fromMs, untilMs: span.untilMs, by, step, limit: MAX_ROWS },

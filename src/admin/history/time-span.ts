@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parsePeriod } from '#config/values';
 import type { Step } from '#history';
+import { AdminError } from '../admin-error.ts';
 
 /** A span that was asked for: epoch milliseconds, and the zone in which words and dates were read. */
 export interface AskedSpan {
@@ -64,15 +65,20 @@ interface SpanQuery {
   readonly time_zone?: string | undefined;
 }
 
-/** Reads the parameters of a span; `defaultMs`: how long it is if they do not say. Null: it ends before it begins. */
+/** The refusal of a query parameter. `expected` does not repeat the given value. */
+export function toInvalid(param: string, expected: string): AdminError {
+  return new AdminError('invalid_request', { param, message: `${param}: ${expected}` });
+}
+
+/** Reads the parameters of a span; `defaultMs`: how long it is if they do not say. */
 export function readSpan(
   { since, until, time_zone }: SpanQuery,
   { nowMs, defaultMs }: { readonly nowMs: number; readonly defaultMs: number },
-): AskedSpan | null {
+): AskedSpan | AdminError {
   const timeZone = time_zone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
   const untilMs = (until === undefined ? null : parseTime(until, nowMs, timeZone)) ?? nowMs;
   const fromMs = (since === undefined ? null : parseTime(since, nowMs, timeZone)) ?? untilMs - defaultMs;
-  return fromMs <= untilMs ? { fromMs, untilMs, timeZone } : null;
+  return fromMs <= untilMs ? { fromMs, untilMs, timeZone } : toInvalid('since', 'it is after until');
 }
 
 const HOUR_MS = 3_600_000;
@@ -93,16 +99,16 @@ export const stepParam = z
     'Divides the span into steps: `5m`, `1h`, `1d`. Steps of minutes reach back 7 days. Days begin at midnight in `time_zone`, or at the whole hour of UTC before it; hours and minutes count from the beginning of the span.',
   );
 
-/** The steps of a span; null: it is not divided. Undefined: there are more than `most`. */
+/** The steps of a span, at most so many; null: it is not divided. */
 export function toStep(
   asked: z.infer<typeof stepParam>,
   { fromMs, untilMs, timeZone }: AskedSpan,
   most: number,
-): Step | null | undefined {
+): Step | null | AdminError {
   if (asked === undefined) return null;
   const { count, unit } = asked;
   const ms = count * STEP_UNITS[unit];
-  if ((untilMs - fromMs) / ms > most) return undefined;
+  if ((untilMs - fromMs) / ms > most) return toInvalid('step', `at most ${most} in the span`);
   if (unit !== 'd') return { ms };
   const starts: number[] = [];
   for (let at = midnight(fromMs, timeZone); at < untilMs; at = daysLater(at, count, timeZone))

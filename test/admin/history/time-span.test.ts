@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { AdminError } from '../../../src/admin/admin-error.ts';
 import { stepParam, toStep } from '../../../src/admin/history/time-span.ts';
 
 const HOUR_MS = 3_600_000;
@@ -6,7 +7,7 @@ const HOUR_MS = 3_600_000;
 function daysOf(step: string, since: string, until: string, timeZone: string): readonly string[] | undefined {
   const span = { fromMs: Date.parse(since), untilMs: Date.parse(until), timeZone };
   const read = toStep(stepParam.parse(step), span, 1_000);
-  if (read === null || read === undefined || 'ms' in read) return undefined;
+  if (read === null || read instanceof AdminError || 'ms' in read) return undefined;
   return read.starts.map((ms) => new Date(ms).toISOString());
 }
 
@@ -41,7 +42,8 @@ it('hours and minutes have one length, and there are not too many', () => {
   const span = { fromMs: 0, untilMs: 100 * HOUR_MS, timeZone: 'UTC' };
   expect(toStep(stepParam.parse('24h'), span, 10)).toEqual({ ms: 24 * HOUR_MS });
   expect(toStep(undefined, span, 10)).toBeNull();
-  expect(toStep(stepParam.parse('1h'), span, 10)).toBeUndefined();
+  const tooMany = toStep(stepParam.parse('1h'), span, 10);
+  expect(tooMany instanceof AdminError && tooMany.toJson()).toContain('step: at most 10 in the span');
   expect(['0d', '1w', '-1d', '1.5h', '99999m'].map((text) => stepParam.safeParse(text).success)).toEqual(
     Array.from({ length: 5 }, () => false),
   );

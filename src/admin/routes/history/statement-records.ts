@@ -92,8 +92,7 @@ export const listStatementRecords = defineRoute({
   async handle({ query }, { settleRecords, history, gatewayName, instanceId }) {
     const { tenant, before = null, ...asked } = query;
     const span = readSpan(asked, { nowMs: Date.now(), defaultMs: DAY_MS });
-    if (span === null)
-      return new AdminError('invalid_request', { param: 'since', message: 'since: it is after until' });
+    if (span instanceof AdminError) return span;
     await settleRecords();
     const { fromMs, untilMs, timeZone } = span;
     const answer = await askHistory(history, {

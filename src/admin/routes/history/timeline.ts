@@ -58,8 +58,7 @@ export const showTimeline = defineRoute({
   errors: ['history_off', 'history_unavailable'],
   async handle({ query }, { history }) {
     const span = readSpan(query, { nowMs: Date.now(), defaultMs: DAY_MS });
-    if (span === null)
-      return new AdminError('invalid_request', { param: 'since', message: 'since: it is after until' });
+    if (span instanceof AdminError) return span;
     const { fromMs, untilMs, timeZone } = span;
     const { before = null, limit } = query;
     const answer = await askHistory(history, {

@@ -133,15 +133,9 @@ export const showUsage = defineRoute({
   async handle({ query }, { settleRecords, history }) {
     const { by: names = [], limit, tenant, client, model, replica, endpoint } = query;
     const span = readSpan(query, { nowMs: Date.now(), defaultMs: DAY_MS });
-    if (span === null)
-      return new AdminError('invalid_request', { param: 'since', message: 'since: it is after until' });
+    if (span instanceof AdminError) return span;
     const step = toStep(query.step, span, MAX_STEPS);
-    if (step === undefined) {
-      return new AdminError('invalid_request', {
-        param: 'step',
-        message: `step: at most ${MAX_STEPS} in the span`,
-      });
-    }
+    if (step instanceof AdminError) return step;
     await settleRecords();
     const answer = await askHistory(history, {
       kind: 'usage',

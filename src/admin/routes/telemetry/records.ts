@@ -123,8 +123,7 @@ interface HistoryQuery extends Filters {
 
 async function listFromHistory(query: HistoryQuery, history: Pick<RecordedHistory, 'ask'>) {
   const span = readSpan(query, { nowMs: Date.now(), defaultMs: DAY_MS });
-  if (span === null)
-    return new AdminError('invalid_request', { param: 'since', message: 'since: it is after until' });
+  if (span instanceof AdminError) return span;
   const { replica, model, tenant, client, status, failed, before = null } = query;
   const { fromMs, untilMs, timeZone } = span;
   const answer = await askHistory(history, {
