@@ -205,7 +205,7 @@ const SHORT_VALUES: readonly (readonly [long: RegExp, short: string])[] = [
     '$1$2–$3$4',
   ],
   [/^true or false$/, 'boolean'],
-  [/^a text of one line/, 'text'],
+  [/^a text of one line(, at most 256 characters)?/, 'text'],
   [/^the name of a (?:request )?(header|claim|port)$/, '$1'],
   [/^a list of different (?:names|statuses): /, 'a list of '],
   [/^an? (?:unique )?name of letters.*$/, 'name'],

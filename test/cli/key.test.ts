@@ -49,8 +49,8 @@ test.each([
   [['key', 'delete', 'a'], "the only action is 'create'"],
   [['key', 'create', 'a b'], 'NAME consists of letters'],
   [['key', 'create', 'a', '--expires', 'soon'], "option '--expires' needs a day"],
-  [['key', 'create', 'a', '--tenant', ''], "option '--tenant' needs a text of one line"],
-  [['key', 'create', 'a', '--model', 'a\nb'], "option '--model' needs a text of one line"],
+  [['key', 'create', 'a', '--tenant', ''], "option '--tenant' needs a text of one line, at most"],
+  [['key', 'create', 'a', '--model', 'a\nb'], "option '--model' needs a text of one line, at most"],
   [
     ['key', 'create', 'a', '--max-inflight', '0'],
     "option '--max-inflight' needs a whole number from 1 to 1000000",

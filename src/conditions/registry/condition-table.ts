@@ -219,9 +219,9 @@ export const CONDITIONS = {
     afterMs: 5000,
     untilMs: 5000,
     lastsMs: null,
-    means: "The clients' requests are wrong, or ask for a model that is not served.",
+    means: "The clients' requests, keys or tokens are wrong, or they ask for a model that is not served.",
     remedy:
-      'Look at the failures on the page. If only one replica of a model answers so, compare it with the others.',
+      'Look at the failures on the page. The line `JWTs refused` of the log says why tokens are invalid. If only one replica of a model answers so, compare it with the others.',
     place: 'records',
   },
   overloaded: {
@@ -351,7 +351,7 @@ export const CONDITIONS = {
     means:
       'The client sends more than its limits allow, or its requests take longer than usual. Silent streams hold places of `max_inflight`, as the sentence says.',
     remedy:
-      "If silent streams hold the places, drain their replica. Otherwise raise the client's limit or ask it to send less.",
+      "If silent streams hold the places, drain and restart their replica. Otherwise raise the client's limit or ask it to send less.",
     place: 'records',
   },
   tenant_limit_reached: {
@@ -372,7 +372,7 @@ export const CONDITIONS = {
     means:
       'The tenant sends more than its limits allow, or its requests take longer than usual. Silent streams hold places of `max_inflight`, as the sentence says.',
     remedy:
-      "If silent streams hold the places, drain their replica. Otherwise raise the tenant's limit or ask it to send less.",
+      "If silent streams hold the places, drain and restart their replica. Otherwise raise the tenant's limit or ask it to send less.",
     place: 'records',
   },
   certificate_ends_in_30_days: {
@@ -716,8 +716,9 @@ export const CONDITIONS = {
     sentence: '{subject} was refused: {reason}',
     figures: { reason: 'text', problems: 'count' },
     ...AT_ONCE,
-    means: 'The former configuration stays in effect. The next start would fail.',
-    remedy: 'The sentence has the first problems. `gateway check` names every line that is wrong.',
+    means: 'The former configuration stays in effect. Until the file is corrected, a start would fail.',
+    remedy:
+      'The sentence has the first problems, and `gateway check` names every line that is wrong. Correct them, and reload again.',
     place: 'none',
   },
   restart_needed: {

@@ -10,7 +10,7 @@ const ONE_LINE = /^[^\p{Cc}]{1,256}$/u;
 export const plainName = () => text('a name of letters, digits and . _ ~ -, at most 128', NAMED);
 
 /** A text for people, such as the name of a machine. */
-export const oneLine = (title = 'a text of one line') => text(title, ONE_LINE);
+export const oneLine = (title = 'a text of one line, at most 256 characters') => text(title, ONE_LINE);
 
 /** The path of a file or directory. The loader makes it absolute. */
 export const path = () =>
