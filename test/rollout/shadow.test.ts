@@ -62,3 +62,34 @@ describe('gateway rollout --shadow', () => {
     expect(outcome.stderr).toContain(message);
   });
 });
+
+describe('a rollout beside a shadow', () => {
+  const JUDGED = ['--ramp', '0s', '--exec', 'true', '--verdict', 'warn', '--compare-timeout', '2s'];
+  const post = { method: 'POST' };
+
+  test('leaves it alone, and compares with those that serve', async () => {
+    const { gateway, begin } = await setUp(['a', 'b', 's']);
+    await gateway.admin('/admin/replicas/s/shadow?requests=100%25', post);
+
+    const outcome = await underLoad(gateway, begin(['--all', ...JUDGED]));
+
+    expect(outcome).toMatchObject({ exitCode: 0 });
+    expect(outcome.stdout).toContain('left alone, because drained or a shadow: s');
+    expect(outcome.stdout).toContain('2 of 2 replicas done');
+    expect((await gateway.replicas())[2]).toMatchObject({ shadow: { requests: 1 }, drained: false });
+  });
+
+  test('goes on when a peer becomes one, or is removed by a reload, while it compares', async () => {
+    const { gateway, replicas, begin } = await setUp(['a', 'b', 'c', 'd']);
+    const rollout = begin(['a', ...JUDGED.slice(0, -1), '5s']);
+    const outcome = underLoad(gateway, rollout);
+    await rollout.untilWritten('a: is compared');
+
+    await gateway.admin('/admin/replicas/b/shadow', post);
+    gateway.writeConfig({ replicas: [...replicas.values()].filter(({ name }) => name !== 'd') });
+    expect((await gateway.reload()).status).toBe(200);
+
+    expect(await outcome).toMatchObject({ exitCode: 0 });
+    expect((await outcome).stdout).toContain('1 of 1 replicas done');
+  });
+});

@@ -98,13 +98,14 @@ function createLook(task: ComparisonTask): () => Promise<Seen | null> {
       if (own === undefined) return null;
       if (own.isDrained) throw new RolloutStop('failed', 'was drained by somebody else');
       peers ??= replicas
-        .filter(
-          (each) => each.name !== name && !each.isDrained && !isUnderWay(each.name) && shareModel(each, own),
-        )
+        .filter((each) => each.name !== name && !each.isDrained && !isUnderWay(each.name))
+        .filter((each) => !each.isShadow && shareModel(each, own))
         .map((each) => each.name)
         .slice(0, MAX_PEERS);
-      if (!isJudged || peers.length === 0) return { own, finding: null };
-      return { own, finding: await gateways.judge(name, peers, falseAlarm) };
+      // A gateway compares with none that a reload has removed, or that has become a shadow meanwhile.
+      const present = peers.filter((peer) => replicas.some((each) => each.name === peer && !each.isShadow));
+      if (!isJudged || present.length === 0) return { own, finding: null };
+      return { own, finding: await gateways.judge(name, present, falseAlarm) };
     } catch (error) {
       const isGone = error instanceof RefusedError && error.code === 'replica_not_found';
       if (error instanceof UnreachableError || isGone) return null;

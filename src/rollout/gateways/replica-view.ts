@@ -9,6 +9,8 @@ export interface ReplicaView {
   /** Null: unknown. */
   readonly models: readonly string[] | null;
   readonly isDrained: boolean;
+  /** It gets copies, and no client's requests. */
+  readonly isShadow: boolean;
   /** Why it was drained or undrained; null: nobody has said it. It comes from elsewhere. */
   readonly reason: string | null;
   /** The marks of the rollouts that have drained it. */
@@ -40,6 +42,7 @@ export function toView(item: unknown): ReplicaView | null {
     host: String(memberOf(item, 'host')),
     models: Array.isArray(models) ? models.map(String) : null,
     isDrained,
+    isShadow: memberOf(item, 'shadow') != null,
     reason: typeof reason === 'string' ? reason : null,
     drainedBy: isDrained && mark !== null ? [mark] : [],
     inflight: Number(memberOf(item, 'inflight')) || 0,
@@ -57,6 +60,7 @@ export function mergeViews(a: ReplicaView, b: ReplicaView): ReplicaView {
     ...a,
     models: a.models ?? b.models,
     isDrained: a.isDrained && b.isDrained,
+    isShadow: a.isShadow || b.isShadow,
     drainedBy: [...new Set([...a.drainedBy, ...b.drainedBy])],
     inflight: a.inflight + b.inflight,
     isSafeToStop: a.isSafeToStop && b.isSafeToStop,

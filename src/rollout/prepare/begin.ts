@@ -51,7 +51,7 @@ export function beginRollout(beginning: Beginning): Begun {
   const alone = leftAlone.join(', ');
   const say = [
     ...(left === '' ? [] : [`still drained by the rollout that is given up: ${left}`]),
-    ...(alone === '' ? [] : [`left alone, because already drained: ${alone}`]),
+    ...(alone === '' ? [] : [`left alone, because drained or a shadow: ${alone}`]),
   ];
   return { state, say, leftBehind };
 }

@@ -14,7 +14,7 @@ export interface Selection {
 /** What to roll, in the order of the gateway or of the command line. */
 export interface RolloutPlan {
   readonly names: readonly string[];
-  /** Replicas that are left alone, because they were drained before. */
+  /** Replicas that are left alone, because they were drained before, or no client gets their answers. */
   readonly leftAlone: readonly string[];
 }
 
@@ -46,7 +46,7 @@ function select(
     return { names: [...new Set(names)], leftAlone: [] };
   }
   const meant = isAll ? replicas : replicas.filter(({ models }) => models?.includes(model ?? '') === true);
-  const serving = meant.filter(({ isDrained }) => !isDrained);
+  const serving = meant.filter(({ isDrained, isShadow }) => !isDrained && !isShadow);
   if (serving.length === 0) {
     throw new StartError(
       isAll ? 'no replica serves' : `no replica serves the model ${JSON.stringify(model)}`,
@@ -54,7 +54,7 @@ function select(
   }
   return {
     names: serving.map(({ name }) => name),
-    leftAlone: meant.filter(({ isDrained }) => isDrained).map(({ name }) => name),
+    leftAlone: meant.filter((replica) => !serving.includes(replica)).map(({ name }) => name),
   };
 }
 
@@ -68,11 +68,12 @@ export function findUnservedModel(
   replicas: readonly ReplicaView[],
 ): string | null {
   const rolled = new Set(names);
+  const serving = replicas.filter(({ isShadow }) => !isShadow);
   const models = new Set(
-    replicas.flatMap((replica) => (rolled.has(replica.name) ? (replica.models ?? []) : [])),
+    serving.flatMap((replica) => (rolled.has(replica.name) ? (replica.models ?? []) : [])),
   );
   for (const model of models) {
-    const servers = replicas.filter((replica) => replica.models?.includes(model) === true);
+    const servers = serving.filter((replica) => replica.models?.includes(model) === true);
     const atOnce = Math.min(maxUnavailable, servers.filter(({ name }) => rolled.has(name)).length);
     const able = servers.filter(({ isDrained, isAway }) => !isDrained && !isAway);
     const left = able.length - Math.min(atOnce, able.filter(({ name }) => rolled.has(name)).length);

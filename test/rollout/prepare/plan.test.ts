@@ -3,11 +3,16 @@ import { findUnservedModel, planRollout } from '../../../src/rollout/prepare/pla
 
 const replica = (
   name: string,
-  changes: { models?: readonly string[] | null; isDrained?: boolean; isAway?: boolean } = {},
+  changes: {
+    models?: readonly string[] | null;
+    isDrained?: boolean;
+    isShadow?: boolean;
+    isAway?: boolean;
+  } = {},
 ) => ({
   ...{ name, url: `http://${name}`, host: name, models: ['m'], isDrained: false, inflight: 0, reason: null },
   ...{ isSafeToStop: false, isReachable: true, isAway: false, share: 1 },
-  ...{ failingBy: [], drainedBy: [] },
+  ...{ failingBy: [], drainedBy: [], isShadow: false },
   ...changes,
 });
 
@@ -26,6 +31,14 @@ describe('what is rolled', () => {
   test('is what serves the model, or everything, but what was drained before', () => {
     expect(planRollout({ ...NONE, model: 'm' }, replicas)).toEqual({ names: ['a'], leftAlone: ['b'] });
     expect(planRollout({ ...NONE, isAll: true }, replicas)).toEqual({ names: ['a', 'c'], leftAlone: ['b'] });
+  });
+
+  test('is no shadow that is not named', () => {
+    const beside = [...replicas, replica('s', { isShadow: true })];
+    const leftAlone = ['b', 's'];
+    expect(planRollout({ ...NONE, model: 'm' }, beside)).toEqual({ names: ['a'], leftAlone });
+    expect(planRollout({ ...NONE, isAll: true }, beside)).toEqual({ names: ['a', 'c'], leftAlone });
+    expect(planRollout({ ...NONE, names: ['s'] }, beside)).toEqual({ names: ['s'], leftAlone: [] });
   });
 
   test('leaves out what is skipped', () => {
@@ -58,6 +71,12 @@ describe('a model would be left without a server', () => {
     );
     expect(findUnservedModel(['a', 'b'], 2, [replica('a'), replica('b')])).toContain('m would be');
     expect(findUnservedModel(['a', 'b'], 1, [replica('a'), replica('b')])).toBeNull();
+  });
+
+  test('if the others are shadows', () => {
+    const shadow = replica('s', { isShadow: true });
+    expect(findUnservedModel(['a'], 1, [replica('a'), shadow])).toContain('1 of 1 can serve it');
+    expect(findUnservedModel(['s'], 1, [replica('a'), shadow])).toBeNull();
   });
 
   test('if the others are drained or away', () => {
