@@ -51,6 +51,20 @@ describe('gateway compare', () => {
     expect((await gateway.replicas())[1]).toMatchObject({ shadow: null });
   });
 
+  test('ends when somebody drains the replica, and sends it no further copies', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+    const running = start(['compare', 's', '--for', '10m', '--admin', gateway.adminUrl], TOKEN);
+    await expect.poll(async () => (await gateway.replicas())[1]).toMatchObject({ shadow: {} });
+
+    await gateway.admin('/admin/replicas/s/drain', { method: 'POST' });
+
+    const outcome = await running.ended;
+    expect(outcome).toMatchObject({ exitCode: 1 });
+    expect(outcome.stderr).toContain('s gets no copies for this comparison any more: it was drained');
+    expect((await gateway.replicas())[1]).toMatchObject({ drained: true, shadow: null });
+  });
+
   test('changes nothing if the replica is the last that serves its model', async () => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway } = scene;

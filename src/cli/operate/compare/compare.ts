@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartError } from '#base';
-import { memberOf } from '#base/parsed';
+import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, callVerdict, openAdmin, RefusedError } from '#cli/admin-client';
 import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
@@ -42,20 +42,22 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   const admin = await openAdmin(trust, env, 'operator');
   const names = candidate.split(',');
   const { shutdown } = signals;
+  /** Since when each is a shadow; null: not for this comparison any more. */
+  const since = new Map<string, unknown>();
   const begin = async () => {
-    const answers: unknown[] = [];
-    for (const name of names) answers.push(await beginShadow(admin, name, share));
-    return answers;
+    for (const name of names) {
+      const answer = await beginShadow(admin, name, share);
+      const warning = memberOf(answer, 'warning');
+      if (warning !== undefined && !since.has(name)) stderr.write(`${toOneLine(String(warning))}\n`);
+      since.set(name, sinceOf(memberOf(answer, 'replica')));
+    }
   };
   const question = { candidate, baseline, since: null, tolerance };
   const paint = createPaint(stdout, env);
   let renewedMs = performance.now();
   const endMs = renewedMs + forMs;
   try {
-    for (const answer of await begin()) {
-      const warning = memberOf(answer, 'warning');
-      if (warning !== undefined) stderr.write(`${toOneLine(String(warning))}\n`);
-    }
+    await begin();
     let found = await callVerdict([admin], question);
     let shown = '';
     for (;;) {
@@ -63,6 +65,7 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
       // A verdict that is known does not end it: who asks for half an hour wants the figures of half an hour.
       if (isOver) break;
       await sleep(LOOK_EVERY_MS, undefined, { signal: shutdown }).catch(() => undefined);
+      await checkShadows(admin, since);
       if (performance.now() - renewedMs >= RENEW_EVERY_MS) {
         await begin();
         renewedMs = performance.now();
@@ -83,13 +86,29 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
     }
     return EXIT_CODES[found.verdict];
   } finally {
-    await endShadows(admin, names, (text) => stderr.write(text));
+    const own = names.filter((name) => since.get(name) !== null);
+    await endShadows(admin, own, (text) => stderr.write(text));
   }
 }
 
 async function beginShadow(admin: AdminClient, name: string, share: string): Promise<unknown> {
   const query = new URLSearchParams({ requests: share, for: printDuration(LEASE_MS) });
   return await admin.call('POST', `/admin/replicas/${encodeURIComponent(name)}/shadow?${query}`);
+}
+
+const sinceOf = (replica: unknown) => memberOf(memberOf(replica, 'shadow'), 'since');
+
+/** Throws a StartError if somebody has ended it for one of them: who drains a shadow may be about to stop it. */
+async function checkShadows(admin: AdminClient, since: Map<string, unknown>): Promise<void> {
+  const replicas = itemsOf(await admin.call('GET', '/admin/replicas'), 'replicas');
+  for (const [name, began] of since) {
+    const found = replicas.find((replica) => memberOf(replica, 'name') === name);
+    if (sinceOf(found) === began) continue;
+    // What goes on there now is not this comparison's.
+    since.set(name, null);
+    const why = memberOf(found, 'drained') === true ? 'it was drained' : 'somebody has ended that';
+    throw new StartError(`${name} gets no copies for this comparison any more: ${why}. Nothing is decided`);
+  }
 }
 
 /** Each is tried, whatever becomes of the others. */
