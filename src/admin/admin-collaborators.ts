@@ -50,10 +50,15 @@ export interface AdminCollaborators {
   /** Asks a replica directly whether it is ready to serve, drained or not. */
   readonly probeEngine: (replica: RegisteredReplica, hasCompletion: boolean) => Promise<EngineProbe>;
   readonly judge: Pick<GatewayJudge, 'ask'>;
-  /** Makes a replica a shadow for so long, with copies of this share of its requests. */
-  readonly beginTrial: (replica: RegisteredReplica, share: number, forMs: number) => Promise<void>;
+  /** Makes a replica a shadow for so long, with copies of this share of its requests, and logs who did. */
+  readonly beginTrial: (
+    replica: RegisteredReplica,
+    share: number,
+    forMs: number,
+    tokenName: string | null,
+  ) => Promise<void>;
   /** Ends that. */
-  readonly endTrial: (replica: RegisteredReplica) => Promise<void>;
+  readonly endTrial: (replica: RegisteredReplica, tokenName: string | null) => Promise<void>;
   /** The share if the call does not say. */
   readonly shadowShare: () => number;
   /** The rollouts that are known. */

@@ -123,7 +123,7 @@ export const drainReplica = defineRoute({
     const result = await changeDrain(replica, 'drain', details(), collaborators);
     const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
     // Who drains a shadow wants no copies there either.
-    await collaborators.endTrial(replica);
+    await collaborators.endTrial(replica, caller?.name ?? null);
     await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
     const warnings = [...result.warnings, warnOfLastReplica(replica, collaborators.registry.serving)];
     return { body: toDrainJson('drain', () => toReplicaJson(replica, fleet), { ...result, warnings }) };

@@ -42,7 +42,7 @@ export const beginShadow = defineRoute({
   response: { description: 'The replica is a shadow.', content: json(shadowSchema) },
   errors: ['replica_not_found', 'last_replica'],
   async handle({ params: { name }, query, caller }, collaborators) {
-    const { registry, fleet, refresh, log } = collaborators;
+    const { registry, fleet, refresh } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined) return replicaNotFound(name, registry);
     const wasShadow = replica.shadow !== null;
@@ -55,8 +55,7 @@ export const beginShadow = defineRoute({
     // It may serve other models than before.
     if (replica.drain.drained) await refresh(replica);
     const share = query.requests ?? collaborators.shadowShare();
-    await collaborators.beginTrial(replica, share, query.for ?? DEFAULT_FOR_MS);
-    if (!wasShadow) log.info({ replica: name, share, token_name: caller?.name ?? null }, 'shadow begins');
+    await collaborators.beginTrial(replica, share, query.for ?? DEFAULT_FOR_MS, caller?.name ?? null);
     const isServedByOthers = fleet !== null && !replica.drain.drained;
     return {
       body: {
@@ -84,12 +83,11 @@ export const endShadow = defineRoute({
     '`rollout.ramp` says so. What the configuration makes a shadow stays one.',
   response: { description: 'The replica is what its configuration says.', content: json(shadowSchema) },
   errors: ['replica_not_found'],
-  async handle({ params: { name }, caller }, { registry, fleet, endTrial, log }) {
+  async handle({ params: { name }, caller }, { registry, fleet, endTrial }) {
     const replica = registry.find(name);
     if (replica === undefined) return replicaNotFound(name, registry);
     const wasShadow = replica.shadow !== null;
-    if (replica.trial !== null) log.info({ replica: name, token_name: caller?.name ?? null }, 'shadow ends');
-    await endTrial(replica);
+    await endTrial(replica, caller?.name ?? null);
     return { body: { replica: toReplicaJson(replica, fleet), was_shadow: wasShadow } };
   },
 });

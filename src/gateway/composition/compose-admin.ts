@@ -108,11 +108,11 @@ export function composeAdmin(
       refresh: (replica) => replicas.refresh(replica),
       probeEngine: (replica, hasCompletion) => replicas.probeEngine(replica, hasCompletion),
       judge,
-      async beginTrial(replica, share, forMs) {
+      async beginTrial(replica, share, forMs, tokenName) {
         if (replica.trial === null) pairLog.resetCounts(replica.name);
-        await replicas.beginTrial(replica, share, forMs);
+        await replicas.beginTrial(replica, share, forMs, tokenName);
       },
-      endTrial: (replica) => replicas.endTrial(replica),
+      endTrial: (replica, tokenName) => replicas.endTrial(replica, tokenName),
       shadowShare: () => inEffect.config.shadow.requestsShare,
       rollouts,
       ask: (replica) => replicas.ask(replica),

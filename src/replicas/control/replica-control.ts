@@ -133,6 +133,7 @@ export class ReplicaControl {
   readonly #streamTimes: StreamTimes;
   readonly #discovery: ReplicaDiscovery;
   readonly #rampMs: () => number;
+  readonly #log: DiscoveryLog;
   readonly #trialEnds = new Map<string, NodeJS.Timeout>();
 
   constructor(
@@ -146,6 +147,7 @@ export class ReplicaControl {
     this.#link = link;
     this.#opened = opened;
     this.#rampMs = rampMs;
+    this.#log = log;
     const { health: table, silences, ramps } = shared;
     const decisions = new HealthDecisions({
       registry,
@@ -202,9 +204,14 @@ export class ReplicaControl {
 
   /**
    * Makes a replica a shadow for a while. Resolves when no worker sends it a client's request any more. The caller has
-   * made sure that others serve its models.
+   * made sure that others serve its models. `tokenName`: who did it; null: nobody, it ends by itself.
    */
-  async beginTrial(replica: RegisteredReplica, share: number, forMs: number): Promise<void> {
+  async beginTrial(
+    replica: RegisteredReplica,
+    share: number,
+    forMs: number,
+    tokenName: string | null,
+  ): Promise<void> {
     const { trial, name } = replica;
     const nowMs = Date.now();
     replica.setTrial({
@@ -214,16 +221,18 @@ export class ReplicaControl {
       ignoresDrain: trial?.ignoresDrain ?? replica.drain.drained,
     });
     clearTimeout(this.#trialEnds.get(name));
-    this.#trialEnds.set(name, setTimeout(() => void this.endTrial(replica), forMs).unref());
+    this.#trialEnds.set(name, setTimeout(() => void this.endTrial(replica, null), forMs).unref());
+    if (trial === null) this.#log.info({ replica: name, share, token_name: tokenName }, 'shadow begins');
     if (!isSameTrial(trial, replica.trial)) await this.#discovery.republish();
   }
 
   /** Ends that. A replica that is not drained serves again, with a growing share of the turns if `rollout.ramp` says so. */
-  async endTrial(replica: RegisteredReplica): Promise<void> {
+  async endTrial(replica: RegisteredReplica, tokenName: string | null): Promise<void> {
     clearTimeout(this.#trialEnds.get(replica.name));
     this.#trialEnds.delete(replica.name);
     if (replica.trial === null) return;
     replica.setTrial(null);
+    this.#log.info({ replica: replica.name, token_name: tokenName }, 'shadow ends');
     const durationMs = this.#rampMs();
     if (durationMs > 0 && !replica.drain.drained && replica.shadow === null)
       this.drains.setRamp(replica.name, { elapsedMs: 0, durationMs });

@@ -65,6 +65,33 @@ describe('a replica that becomes a shadow for a while', () => {
       .toMatchObject({ shadow: null });
   });
 
+  test.for([
+    ['of one that serves', 'serve'],
+    ['of one that the configuration makes a shadow', 'shadow'],
+  ] as const)('is logged when it begins and when it ends, %s', async ([, role]) => {
+    await using scene = await startShadowScene({ role });
+    const { gateway } = scene;
+    const logged = () =>
+      gateway.logLines.flatMap((line) => {
+        const { msg, token_name } = JSON.parse(line) as { msg: string; token_name: string | null };
+        return msg.startsWith('shadow ') ? [[msg, token_name]] : [];
+      });
+
+    await gateway.admin('/admin/replicas/s/shadow?for=10m', post);
+    await gateway.admin('/admin/replicas/s/shadow?for=11m', post);
+    await gateway.admin('/admin/replicas/s/unshadow', post);
+    await gateway.admin('/admin/replicas/s/shadow?for=10m', post);
+    await gateway.admin('/admin/replicas/s/drain', post);
+    await gateway.admin('/admin/replicas/s/unshadow', post);
+    await gateway.admin('/admin/replicas/s/shadow?for=1ms', post);
+
+    const [begun, ended] = [
+      ['shadow begins', 'admin'],
+      ['shadow ends', 'admin'],
+    ];
+    await expect.poll(logged).toEqual([begun, ended, begun, ended, begun, ['shadow ends', null]]);
+  });
+
   test('by a reload becomes one, but not if it alone serves a model', async () => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway, a, s } = scene;
