@@ -12,9 +12,11 @@ export function findLastServer(
   replicas: readonly RegisteredReplica[],
   wanted: readonly Wanted[],
 ): { readonly replica: string; readonly model: string } | null {
-  const serves = new Set(wanted.filter(({ role }) => role === 'serve').map(({ name }) => name));
-  const becomes = new Set(wanted.filter(({ role }) => role === 'shadow').map(({ name }) => name));
   const present = new Map(replicas.map((replica) => [replica.name, replica]));
+  // One that is a shadow for a while serves nobody until that ends.
+  const isServing = ({ name, role }: Wanted) => role === 'serve' && present.get(name)?.trial == null;
+  const serves = new Set(wanted.filter(isServing).map(({ name }) => name));
+  const becomes = new Set(wanted.filter(({ role }) => role === 'shadow').map(({ name }) => name));
   const mayServeAny = [...serves].some((name) => {
     const models = present.get(name)?.models;
     return models == null || models.includes('*');

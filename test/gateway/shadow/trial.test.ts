@@ -117,4 +117,20 @@ describe('a replica that becomes a shadow for a while', () => {
     const later = (await gateway.waitForRecords(before + 4)).slice(before);
     expect(later.every(({ replica }) => replica === 's')).toBe(true);
   });
+
+  test('leaves no reload to make a shadow of the other one that serves its model', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway, a, s } = scene;
+    await expect
+      .poll(async () => (await gateway.replicas()).map(({ models }) => models))
+      .toEqual([['m'], ['m']]);
+    await gateway.admin('/admin/replicas/s/shadow?for=10m', post);
+    gateway.writeConfig({ replicas: [{ ...toConfigured(a), role: 'shadow' }, toConfigured(s)] });
+
+    const refused = await gateway.reload();
+
+    expect(refused.status).toBe(422);
+    expect(await refused.text()).toContain('a cannot become a shadow, as it alone serves m');
+    expect((await gateway.chat()).status).toBe(200);
+  });
 });
