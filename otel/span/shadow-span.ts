@@ -9,7 +9,7 @@ import {
 import { SHADOW } from '#otel/record/registry';
 import { parseTraceparent } from './incoming-context.ts';
 
-/** One copy of a request at a shadow, which has ended. Null: unknown. */
+/** One copy of a request at a shadow, which has ended. No text. Null: unknown. */
 export interface ShadowSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -22,13 +22,16 @@ export interface ShadowSpan {
   readonly primary: string;
   readonly model: string;
   readonly endpoint: string;
+  /** Null: there was no answer. */
   readonly status: number | null;
-  readonly outcome: string;
+  readonly outcome: 'ok' | 'error' | 'cut' | 'not_connected';
   readonly firstTokenMs: number | null;
   readonly promptTokens: number | null;
   readonly completionTokens: number | null;
   readonly finish: string | null;
+  /** Its part of the GPU time of the shadow; null: the replica has no `gpu_count`. */
   readonly gpuSeconds: number | null;
+  /** Whether it is the second copy of a request, sent because the outputs differ. */
   readonly isAgain: boolean;
 }
 

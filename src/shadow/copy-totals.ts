@@ -1,11 +1,12 @@
-import type { CopySpan, ShadowReport } from './ended-copy.ts';
+import type { ShadowSpan } from '#otel/span';
+import type { ShadowReport } from './shadow-report.ts';
 import type { Skip } from './why-not.ts';
 
 /** What became of the requests that were due to be copied to one shadow. */
 export interface CopyTotal {
   readonly name: string;
   /** Copies that have ended. */
-  readonly copies: ReadonlyMap<CopySpan['outcome'], number>;
+  readonly copies: ReadonlyMap<ShadowSpan['outcome'], number>;
   /** Requests that were not copied. */
   readonly skipped: ReadonlyMap<Skip, number>;
 }
@@ -14,7 +15,7 @@ export interface CopyTotal {
 export class CopyTotals {
   readonly #totals = new Map<
     string,
-    { copies: Map<CopySpan['outcome'], number>; skipped: Map<Skip, number> }
+    { copies: Map<ShadowSpan['outcome'], number>; skipped: Map<Skip, number> }
   >();
 
   /** Takes what a worker tells. */

@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { ShadowSpan } from '#otel/span';
 import type { SentRequest } from '#proxy';
 import type { Lease } from '#replicas';
 import type { ResponseHead } from '#wire/message';
 import type { ResponseHandler, UpstreamConnection, UpstreamFault } from '#wire/upstream';
-import type { CopySpan } from './ended-copy.ts';
 import { HeardAnswer } from './heard-answer.ts';
 import type { PairSalt } from './output-digest.ts';
 
@@ -37,7 +37,7 @@ export class Copy implements ResponseHandler {
   #connection: UpstreamConnection | null = null;
   #isReused = false;
   #answer: HeardAnswer | null = null;
-  #outcome: CopySpan['outcome'] | null = null;
+  #outcome: ShadowSpan['outcome'] | null = null;
   #gpuSeconds: number | null = null;
 
   constructor(start: CopyStart) {
@@ -115,7 +115,7 @@ export class Copy implements ResponseHandler {
   }
 
   /** Its span, once it is over. */
-  toSpan(): CopySpan {
+  toSpan(): ShadowSpan {
     const { sent, lease, traceId, isAgain } = this.#start;
     const fields = this.#answer?.fields ?? {};
     return {
@@ -152,7 +152,7 @@ export class Copy implements ResponseHandler {
     connection.send({ method: 'POST', headText, body: sent.body, firstByteMs, idleMs }, this);
   }
 
-  #finish(outcome: CopySpan['outcome']): void {
+  #finish(outcome: ShadowSpan['outcome']): void {
     if (this.isOver) return;
     this.#outcome = outcome;
     const { lease, onOver } = this.#start;

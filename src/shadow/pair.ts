@@ -1,8 +1,8 @@
+import type { ShadowSpan } from '#otel/span';
 import type { AnswerEnd, AnswerListener, SentRequest } from '#proxy';
 import type { OutputComparison, PairObservation } from '#verdict/pairs';
 import type { ResponseHead } from '#wire/message';
 import { Copy, type CopyStart } from './copy.ts';
-import type { CopySpan } from './ended-copy.ts';
 import { HeardAnswer } from './heard-answer.ts';
 import { drawSalt } from './output-digest.ts';
 
@@ -15,7 +15,7 @@ export interface PairStart extends Pick<CopyStart, 'lease' | 'timeouts' | 'trace
   readonly cutsWithClient: boolean;
   /** A lease for another copy; null: the shadow gets none now. */
   readonly leaseAgain: () => CopyStart['lease'] | null;
-  readonly onSpan: (span: CopySpan) => void;
+  readonly onSpan: (span: ShadowSpan) => void;
   /** Called once, when nothing more comes of the pair. Null: it shows nothing. */
   readonly onOver: (pair: PairObservation | null) => void;
 }

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
+import type { ShadowSpan } from '#otel/span';
 import type { AnswerListener, SendListener, SentRequest } from '#proxy';
 import type { Replica, ReplicaPool } from '#replicas';
 import type { SharedLimit } from '#shared-memory';
 import { sizeOf } from '#wire/message';
 import type { CopyTimeouts } from './copy.ts';
-import type { CopySpan, ShadowReport } from './ended-copy.ts';
 import { LoopPressure } from './loop-pressure.ts';
 import { Pair } from './pair.ts';
+import type { ShadowReport } from './shadow-report.ts';
 import { readBodyFacts, type Skip, whyNotCopied } from './why-not.ts';
 
 /** What is copied, and for how long a copy may wait. */
@@ -46,7 +47,7 @@ export class ShadowCopies implements SendListener {
   readonly #collaborators: ShadowCollaborators;
   readonly #pressure = new LoopPressure();
   readonly #pairs = new Set<Pair>();
-  #spans: CopySpan[] = [];
+  #spans: ShadowSpan[] = [];
   #observed: ShadowReport['pairs'][number][] = [];
   #skips = new Map<string, Map<Skip, number>>();
   #timer: NodeJS.Timeout | null = null;

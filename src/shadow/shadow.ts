@@ -7,5 +7,5 @@
  */
 
 export { CopyTotals } from './copy-totals.ts';
-export type { CopySpan, ShadowReport } from './ended-copy.ts';
 export { ShadowCopies, type ShadowSettings } from './shadow-copies.ts';
+export type { ShadowReport } from './shadow-report.ts';

@@ -1,3 +1,4 @@
+import type { RecordLoss } from '#otel/ledger';
 import type { BilledRecord } from './billed-record.ts';
 import type { Month } from './calendar.ts';
 import { toSeqText, toSeqTexts } from './seq-texts.ts';
@@ -10,12 +11,7 @@ export interface DigestedBilledRecord extends BilledRecord {
 }
 
 /** Records that were not exported: whose is only known if they have ended (`isKnown`). */
-export interface FactsOfLoss {
-  readonly instance: string;
-  readonly first: number;
-  readonly last: number;
-  readonly why: 'dropped' | 'lost' | 'unencodable' | 'rejected';
-  readonly isKnown: boolean;
+export interface FactsOfLoss extends RecordLoss {
   readonly since: string;
   readonly until: string;
 }

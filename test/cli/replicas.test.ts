@@ -86,6 +86,24 @@ describe('gateway replicas', () => {
     expect(states[2]).not.toContain('silent');
   });
 
+  it('says of a shadow that it is one, and of how many requests it gets copies', async () => {
+    const since = new Date(Date.now() - 130_000).toISOString();
+    const trial = { requests: 0.1, since, until: since };
+    const replicas = [
+      { ...REPLICA, name: 'x', shadow: { requests: null, since: null, until: null } },
+      { ...REPLICA, name: 'y', shadow: trial },
+      { ...REPLICA, name: 'z', shadow: trial, drained: true, since },
+      { ...REPLICA, name: 'a', shadow: null },
+    ];
+    const { url } = await startAdmin(() => ({ body: { replicas } }));
+    const { stdout } = await invoke(['replicas', '--admin', url], TOKEN);
+    expect(stdout).toMatch(
+      /^x +shadow {2,}.*\ny +shadow 2m \(copies of 10 %\) .*\nz +draining 2m \(shadow\) /m,
+    );
+    const { stdout: found } = await invoke(['replicas', '--state', 'shadow', '--admin', url], TOKEN);
+    expect(found).toMatch(/^NAME.*\nx .*\ny .*\n$/);
+  });
+
   it('shows the replicas as a table', async () => {
     const { url, calls } = await startAdmin(() => ({ body: REPLICAS }));
     const { exitCode, stdout } = await invoke(['replicas', '--admin', `${url}/`], TOKEN);

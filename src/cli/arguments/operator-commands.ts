@@ -18,7 +18,7 @@ const REPLICA = { name: 'NAME', help: 'the name of a replica', words: 'replica' 
 /** The states of replicas, the most urgent first. */
 const REPLICA_STATES = [
   ...['unreachable', 'failing', 'loading', 'not-seen-yet'],
-  ...['draining', 'drained', 'removed', 'serving'],
+  ...['draining', 'drained', 'removed', 'serving', 'shadow'],
 ] as const;
 
 /** On a narrow terminal. */

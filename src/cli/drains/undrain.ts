@@ -55,12 +55,13 @@ function toSentence(name: string, answer: unknown): string {
     return `${name} is undrained, but is not a replica now: it takes requests as soon as it is one`;
   }
   const wasDrained = memberOf(answer, 'was_drained') === true;
+  const work = memberOf(memberOf(answer, 'replica'), 'shadow') == null ? 'takes requests' : 'gets copies';
   const durationMs = memberOf(memberOf(memberOf(answer, 'replica'), 'ramp'), 'duration_ms');
   const ramp =
     wasDrained && typeof durationMs === 'number'
       ? `, more and more of them for ${printDuration(durationMs)}`
       : '';
-  return `${name} takes requests ${wasDrained ? 'again' : '(it was not drained)'}${ramp}`;
+  return `${name} ${work} ${wasDrained ? 'again' : '(it was not drained)'}${ramp}`;
 }
 
 interface WaitEnd {

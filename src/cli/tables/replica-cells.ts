@@ -38,6 +38,7 @@ const STATE_STYLES = {
   drained: 'dim',
   removed: 'dim',
   serving: null,
+  shadow: 'dim',
 } as const satisfies Readonly<Record<string, Style | null>>;
 
 /** `since`: RFC 3339, or anything else. `why`: a text, or null. */
@@ -50,11 +51,14 @@ interface ShownState {
 /** The dashboard uses the same words, but for a removed replica `draining`. */
 function toState(replica: unknown): ShownState {
   const isDrained = memberOf(replica, 'drained') === true;
+  const shadow = memberOf(replica, 'shadow');
+  const shadowSince = memberOf(shadow, 'since');
   if (isDrained) {
     const isDraining = ['inflight', 'background'].some((work) => Number(memberOf(replica, work) ?? 0) > 0);
     const since = memberOf(replica, 'since');
     if (memberOf(replica, 'removing') === true) return { word: 'removed', since, why: null };
-    return { word: isDraining ? 'draining' : 'drained', since, why: null };
+    const why = typeof shadowSince === 'string' ? 'shadow' : null;
+    return { word: isDraining ? 'draining' : 'drained', since, why };
   }
   const reachability = memberOf(replica, 'reachability');
   if (reachability === 'unreachable' || reachability === 'loading') {
@@ -67,6 +71,11 @@ function toState(replica: unknown): ShownState {
     return { word: 'failing', since: memberOf(replica, 'health_since'), why };
   }
   if (reachability === 'unknown') return { word: 'not seen yet', since: null, why: null };
+  if (typeof shadow === 'object' && shadow !== null) {
+    const requests = memberOf(shadow, 'requests');
+    const why = typeof requests === 'number' ? `copies of ${Math.round(requests * 100)} %` : null;
+    return { word: 'shadow', since: shadowSince, why };
+  }
   const share = memberOf(memberOf(replica, 'ramp'), 'share');
   const why = typeof share === 'number' ? `ramp ${Math.round(share * 100)} %` : null;
   return { word: 'serving', since: null, why };

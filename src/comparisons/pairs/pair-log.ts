@@ -1,4 +1,5 @@
 import type { PairObservation } from '#verdict/pairs';
+import { findSince } from '../find-since.ts';
 
 /** Pairs that are kept at least: at 20 per second those of half an hour. They take 16 MB. */
 const CAPACITY = 32_768;
@@ -108,13 +109,7 @@ export class PairLog {
 
   /** The number of the first that ended at this time or later; the next number if none did. */
   numberSince(ms: number): number {
-    let [low, high] = [this.#first, this.#end];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.endedMsOf(middle) < ms) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return findSince(this.#first, this.#end, (number) => this.endedMsOf(number) >= ms);
   }
 
   #keptOf(number: number): KeptPair {

@@ -1,5 +1,6 @@
 import type { RequestRecord } from '#otel/record/registry';
 import type { Observation } from '#verdict';
+import { findSince } from '../find-since.ts';
 import { CHUNK_SIZE, Chunk } from './chunk.ts';
 import { type OutcomeReading, toObservations } from './to-observations.ts';
 
@@ -95,13 +96,7 @@ export class RequestRing {
 
   /** The number of the first that ended at this time or later; the next number if none did. */
   numberSince(ms: number): number {
-    let [low, high] = [this.#first, this.end];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      if (this.endedMsOf(middle) < ms) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return findSince(this.#first, this.end, (number) => this.endedMsOf(number) >= ms);
   }
 
   #chunkOf(number: number): Chunk {

@@ -17,7 +17,7 @@ export interface StoringAttempt {
 
 /** A response that goes on, with the record that has to wait for its end. */
 export interface HeldResponse {
-  /** Null: not known. */
+  /** What the engine calls the response; null: the client left before the gateway learned it. */
   readonly id: string | null;
   readonly record: RequestRecord;
   readonly http: HttpFacts;

@@ -42,12 +42,20 @@ describe('gateway drain and undrain', () => {
     body: { replica: { ...REPLICA, inflight, safe_to_stop: inflight === 0 }, was_drained },
   });
 
+  const ofShadow = () => ({
+    body: {
+      replica: { ...REPLICA, shadow: { requests: null, since: null, until: null } },
+      was_drained: true,
+    },
+  });
+
   it.each([
     ['drain', answered(3, false), 'vllm-a is drained: 3 in flight\n'],
     ['drain', answered(0, false), 'vllm-a is drained: nothing in flight\n'],
     ['drain', answered(0, true), 'vllm-a was already drained: nothing in flight\n'],
     ['undrain', answered(0, true), 'vllm-a takes requests again\n'],
     ['undrain', answered(3, false), 'vllm-a takes requests (it was not drained)\n'],
+    ['undrain', ofShadow, 'vllm-a gets copies again\n'],
   ])('%s prints the new state of the replica', async (action, answer, said) => {
     const { url, calls } = await startAdmin(answer);
     expect(await invoke([action, 'vllm-a', '--admin', url], TOKEN)).toEqual({

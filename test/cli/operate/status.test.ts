@@ -143,6 +143,21 @@ describe('gateway status', () => {
     expect(calls).toEqual(['GET /admin/conditions Bearer token-1']);
   });
 
+  it('counts shadows apart from the replicas that serve', async () => {
+    const shadow = {
+      ...REPLICA,
+      name: 's',
+      shadow: { requests: null, since: null, until: null },
+      inflight: 4,
+    };
+    const overview = toOverview();
+    const { url } = await startAdmin(() => ({
+      body: { ...overview, replicas: [...overview.replicas, shadow] },
+    }));
+    const { stdout } = await invoke(['status', '--admin', url], TOKEN);
+    expect(stdout).toContain('  1 of 2 replicas serving  1 shadow  3 in flight  ');
+  });
+
   it('tells of a real gateway what its admin API tells', async () => {
     await using replica = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({

@@ -45,8 +45,9 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   /** Since when each is a shadow; null: not for this comparison any more. */
   const since = new Map<string, unknown>();
   const begin = async () => {
+    const query = new URLSearchParams({ requests: share, for: printDuration(LEASE_MS) });
     for (const name of names) {
-      const answer = await beginShadow(admin, name, share);
+      const answer = await admin.call('POST', `/admin/replicas/${encodeURIComponent(name)}/shadow?${query}`);
       const warning = memberOf(answer, 'warning');
       if (warning !== undefined && !since.has(name)) stderr.write(`${toOneLine(String(warning))}\n`);
       since.set(name, sinceOf(memberOf(answer, 'replica')));
@@ -89,11 +90,6 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
     const own = names.filter((name) => since.get(name) !== null);
     await endShadows(admin, own, (text) => stderr.write(text));
   }
-}
-
-async function beginShadow(admin: AdminClient, name: string, share: string): Promise<unknown> {
-  const query = new URLSearchParams({ requests: share, for: printDuration(LEASE_MS) });
-  return await admin.call('POST', `/admin/replicas/${encodeURIComponent(name)}/shadow?${query}`);
 }
 
 const sinceOf = (replica: unknown) => memberOf(memberOf(replica, 'shadow'), 'since');

@@ -28,7 +28,10 @@ function toGatewayText(look: Look, style: StatusLook): string {
 function toHead({ answer, baseUrl }: Look): readonly string[] {
   const time = String(memberOf(answer, 'time'));
   const upMs = Date.parse(time) - Date.parse(String(memberOf(answer, 'started_at')));
-  const replicas = itemsOf(answer, 'replicas');
+  const all = itemsOf(answer, 'replicas');
+  // No client waits for what a shadow does.
+  const replicas = all.filter((replica) => memberOf(replica, 'shadow') == null);
+  const shadows = all.length - replicas.length;
   const serving = replicas.filter((replica) => stateWordOf(replica) === 'serving');
   const inflight = replicas.reduce<number>((sum, replica) => sum + Number(memberOf(replica, 'inflight')), 0);
   const queued = toDecimal(memberOf(memberOf(answer, 'stats'), 'queued'));
@@ -37,6 +40,7 @@ function toHead({ answer, baseUrl }: Look): readonly string[] {
     `up ${toAge(upMs)}`,
     `${time.slice(11, 19)} UTC`,
     `${serving.length} of ${replicas.length} replicas serving`,
+    ...(shadows === 0 ? [] : [`${shadows} ${shadows === 1 ? 'shadow' : 'shadows'}`]),
     `${toDecimal(inflight)} in flight`,
     `${toDecimal(memberOf(memberOf(answer, 'last_minute'), 'requests_per_s'))} requests/s`,
     `${queued} of ${toDecimal(memberOf(answer, 'queue_size'))} records queued`,

@@ -18,19 +18,28 @@ export function toConsequences(action, replica, replicas) {
     // In a fleet no gateway sends to it before all gateways know that it is undrained.
     const when = replica.unconfirmed === undefined ? 'at once' : 'within seconds, from all gateways';
     return [
-      { isSevere: false, text: `${replica.name} gets new requests ${when}: make sure that it is ready.` },
+      {
+        isSevere: false,
+        text: `${replica.name} gets new ${replica.shadow === null ? 'requests' : 'copies'} ${when}: make sure that it is ready.`,
+      },
     ];
   }
   const others = replicas.filter(
-    ({ name, drained, removing }) => name !== replica.name && !drained && !removing,
+    ({ name, drained, removing, shadow }) =>
+      name !== replica.name && !drained && !removing && shadow === null,
   );
   const consequences = [
-    ...toModelConsequences(replica, others),
+    ...(replica.shadow === null ? toModelConsequences(replica, others) : [NO_COPIES]),
     toInflightConsequence(replica),
     ...toSilentConsequence(replica),
   ];
   return consequences.toSorted((a, b) => Number(b.isSevere) - Number(a.isSevere));
 }
+
+const NO_COPIES = {
+  isSevere: false,
+  text: 'It is a shadow: no client waits for it. It gets no more copies.',
+};
 
 /**
  * @param {Replica} replica

@@ -2,7 +2,7 @@
 import { counted, formatAgo, formatCount } from '../elements/format.js';
 
 /** @typedef {Overview['replicas'][number]} Replica */
-/** @typedef {'unreachable' | 'failing' | 'loading' | 'unknown' | 'draining' | 'drained' | 'serving'} StateKind */
+/** @typedef {'unreachable' | 'failing' | 'loading' | 'unknown' | 'draining' | 'drained' | 'serving' | 'shadow'} StateKind */
 /** @typedef {{ readonly kind: StateKind, readonly word: string, readonly detail: string }} State */
 
 /** The states, the most urgent first, with the words that all of the product uses for them. */
@@ -15,6 +15,7 @@ const WORDS = new Map([
   ['draining', 'Draining'],
   ['drained', 'Drained'],
   ['serving', 'Serving'],
+  ['shadow', 'Shadow'],
 ]);
 
 /** The states in the order of their urgency. */
@@ -48,12 +49,13 @@ const HEALTH_REASONS = {
  * @param {Replica} replica
  * @returns {StateKind}
  */
-export function toStateKind({ drained, removing, inflight, background, health, reachability }) {
+export function toStateKind({ drained, removing, inflight, background, health, reachability, shadow }) {
   if (removing) return 'draining';
   if (drained) return inflight + background > 0 ? 'draining' : 'drained';
   if (reachability === 'unreachable' || reachability === 'loading') return reachability;
   if (health === 'failing') return 'failing';
-  return reachability === 'unknown' ? 'unknown' : 'serving';
+  if (reachability === 'unknown') return 'unknown';
+  return shadow === null ? 'serving' : 'shadow';
 }
 
 /**
@@ -120,14 +122,17 @@ function toDetail(replica, kind, time) {
         ...(replica.removing ? ['being removed'] : []),
         `${counted(replica.inflight, 'request')} left`,
         toBackground(replica),
-        ...(replica.removing ? [] : [toUnconfirmed(replica), replica.reason ?? '']),
+        ...(replica.removing ? [] : [toUnconfirmed(replica), replica.reason ?? '', toTrial(replica)]),
       ]);
     case 'drained':
       return joined([
         replica.safe_to_stop === true ? 'Safe to stop' : toUnconfirmed(replica),
         ago(replica.since),
         replica.reason ?? '',
+        toTrial(replica),
       ]);
+    case 'shadow':
+      return joined([toTrial(replica), ago(replica.shadow?.since ?? null)]);
     default:
       return replica.ramp === null ? '' : `Ramp: ${Math.round(replica.ramp.share * 100)} % of its turns`;
   }
@@ -150,6 +155,15 @@ function toBackground({ background, background_unknown }) {
   if (background === 0) return '';
   const text = `${formatCount(background)} in the background`;
   return background_unknown === 0 ? text : `${text} (not known of ${formatCount(background_unknown)})`;
+}
+
+/**
+ * What a replica gets copies of that is a shadow for a while; empty if it is none, or always one.
+ * @param {Replica} replica
+ */
+function toTrial({ shadow }) {
+  if (shadow === null || shadow.requests === null) return '';
+  return `copies of ${Math.round(shadow.requests * 100)} % of requests`;
 }
 
 /** @param {readonly string[]} parts */

@@ -69,11 +69,13 @@ const TILES = [
   },
   {
     title: 'In flight',
-    now: ({ replicas }) => formatCount(replicas.reduce((sum, { inflight }) => sum + inflight, 0)),
-    aside: ({ replicas, waiting }) =>
-      replicas.some(({ max_inflight }) => max_inflight !== null)
-        ? `on ${counted(replicas.length, 'replica')}, ${formatCount(waiting)} waiting`
-        : `on ${counted(replicas.length, 'replica')}`,
+    now: (overview) => formatCount(servingOf(overview).reduce((sum, { inflight }) => sum + inflight, 0)),
+    aside(overview) {
+      const serving = servingOf(overview);
+      const on = `on ${counted(serving.length, 'replica')}`;
+      const isLimited = serving.some(({ max_inflight }) => max_inflight !== null);
+      return isLimited ? `${on}, ${formatCount(overview.waiting)} waiting` : on;
+    },
     past: (sums, seconds) => formatRate(toMeanInflight(sums, seconds)),
     pastAside: () => 'on average',
     point: ({ inflight }) => inflight,
@@ -117,6 +119,14 @@ const TILES = [
     least: () => LEAST_TOKENS_PER_S,
   },
 ];
+
+/**
+ * The replicas that clients get answers of, as in the lines of charts: no client waits for what a shadow does.
+ * @param {Overview} overview
+ */
+function servingOf({ replicas }) {
+  return replicas.filter(({ shadow }) => shadow === null);
+}
 
 /** With the attempts, if replicas had more than requests. @param {Overview} overview */
 function toRequestAside({ last_minute, replicas }) {

@@ -19,6 +19,19 @@ describe('a drain', () => {
     ]);
   });
 
+  test('counts no shadow among those that take over, and costs no client anything at a shadow', () => {
+    const shadow = { shadow: { requests: null, since: null, until: null } };
+    const s = replica('s', ['m'], shadow);
+    expect(severeOf(replica('a', ['m']), s)).toEqual([
+      'a is the last replica for m: these requests will get 503.',
+    ]);
+    expect(drainOf(s, replica('a', ['m']))[0]).toEqual({
+      isSevere: false,
+      text: 'It is a shadow: no client waits for it. It gets no more copies.',
+    });
+    expect(toConsequences('undrain', s, [s])[0]?.text).toContain('s gets new copies at once');
+  });
+
   test('says that streams are silent, for which it may have to wait', () => {
     const a = replica('a', ['m'], {
       inflight: 3,

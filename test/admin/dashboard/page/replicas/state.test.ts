@@ -27,6 +27,9 @@ const unreachable = replica({
   reachability_reason: 'connection_refused',
 });
 
+const ALWAYS = { requests: null, since: null, until: null };
+const FOR_A_WHILE = { requests: 0.1, since: EARLIER, until: secondsAgo(-60) };
+
 describe('a replica', () => {
   test.each([
     [unreachable, 'Unreachable', 'connection refused · 3 min'],
@@ -48,6 +51,14 @@ describe('a replica', () => {
     [drained, 'Drained', 'Safe to stop · 3 min'],
     [{ ...drained, reachability: 'unreachable' as const }, 'Drained', 'Safe to stop · 3 min'],
     [{ ...drained, safe_to_stop: false, inflight: 1 }, 'Draining', '1 request left'],
+    [replica({ shadow: ALWAYS }), 'Shadow', ''],
+    [replica({ shadow: FOR_A_WHILE }), 'Shadow', 'copies of 10 % of requests · 3 min'],
+    [{ ...unreachable, shadow: ALWAYS }, 'Unreachable', 'connection refused · 3 min'],
+    [
+      { ...drained, shadow: FOR_A_WHILE, inflight: 1, safe_to_stop: false },
+      'Draining',
+      '1 request left · copies of 10 % of requests',
+    ],
     [replica({ removing: true, inflight: 2 }), 'Draining', 'being removed · 2 requests left'],
   ])('%#: has one word for its state, with its reason and its duration: %s', (shown, word, detail) => {
     expect(toState(shown, NOW)).toMatchObject({ word, detail });
