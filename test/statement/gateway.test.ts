@@ -185,7 +185,7 @@ describe('both verifiers say', () => {
   it.each([
     ['tokens', /("gateway\.prompt_tokens","value":\{"intValue":"?)\d+/, '$199999'],
     ['cost', /("gateway\.cost","value":\{"doubleValue":)[\d.e-]+/, '$10.5'],
-    ['time', /("gateway\.ts","value":\{"stringValue":"\d{4}-\d\d-\d\dT)\d\d/, '$100'],
+    ['time', /("gateway\.ts","value":\{"stringValue":"\d{4}-\d\d-\d\dT\d\d:)[\d:.]+/, '$159:59.999'],
   ])('which record is changed, in its %s', async (_, pattern, replacement) => {
     const line = acmeLine(0).replace(pattern, replacement);
     expect(line).not.toBe(acmeLine(0));
