@@ -23,6 +23,8 @@ export function adviseOnCollector(reason: string, url: URL): string | undefined 
 const WRONG_ADDRESS =
   'nothing takes OTLP at this address: correct the host, port or path of export.endpoint (or OTEL_EXPORTER_OTLP_ENDPOINT)';
 
+const NO_TLS = 'the server does not speak TLS at this port: try http:// instead of https://';
+
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['http_401', 'the collector wants credentials: set them in OTEL_EXPORTER_OTLP_HEADERS'],
   ['http_403', 'the collector does not accept the credentials: correct OTEL_EXPORTER_OTLP_HEADERS'],
@@ -35,12 +37,10 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ECONNREFUSED', 'nothing listens at this address: start the collector, or correct export.endpoint'],
   ['ENOTFOUND', 'the host name does not resolve: correct export.endpoint'],
   ['EAI_AGAIN', 'the host name cannot be resolved now: look at the name server'],
-  ['EPROTO', 'the server does not speak TLS at this port: try http:// instead of https://'],
-  [
-    'ERR_SSL_WRONG_VERSION_NUMBER',
-    'the server does not speak TLS at this port: try http:// instead of https://',
-  ],
+  ['EPROTO', NO_TLS],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
   ['DEPTH_ZERO_SELF_SIGNED_CERT', 'name the certificate in OTEL_EXPORTER_OTLP_CERTIFICATE'],
   ['SELF_SIGNED_CERT_IN_CHAIN', 'name the certificate in OTEL_EXPORTER_OTLP_CERTIFICATE'],
   ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'name the certificate in OTEL_EXPORTER_OTLP_CERTIFICATE'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'name the certificate in OTEL_EXPORTER_OTLP_CERTIFICATE'],
 ]);

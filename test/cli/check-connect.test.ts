@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAuthority } from '#testkit/certificates.ts';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
@@ -81,6 +83,28 @@ describe('gateway check --connect', () => {
     const bad = await checksOf([`name: a, url: "${replica.url}"`], lines);
     expect(bad.at(-1)).toMatchObject({ ...own, ok: false, result: 'status 404' });
     expect(bad.at(-1)?.advice).toContain('jwks_uri');
+  });
+
+  it('says what to do if the server of keys, or Redis, cannot be reached or trusted', async () => {
+    await using authority = await createAuthority();
+    const { cert, key } = await authority.issue('server');
+    const foreign = await listen(createTlsServer({ cert, key }));
+    const gone = createServer();
+    const closed = await listen(gone);
+    gone.close();
+    for (const [host, result, advice] of [
+      [`127.0.0.1:${closed}`, 'connection refused', 'start it'],
+      [`host.invalid:${closed}`, 'name does not resolve', 'correct the host'],
+      [`127.0.0.1:${foreign}`, 'TLS failed', 'NODE_EXTRA_CA_CERTS'],
+    ] as const) {
+      const jwt = `jwt: { issuer: i, audience: a, tenant_claim: t, jwks: "https://${host}/keys" }`;
+      const lines = `export: { to: file }\n${jwt}\nstate: { redis: "rediss://${host}" }\n`;
+      const [, redis, jwks] = await checksOf(['name: a, url: "http://127.0.0.1:9"'], lines);
+      expect([redis, jwks]).toMatchObject([
+        { kind: 'redis', ok: false, result, advice: expect.stringContaining(advice) },
+        { kind: 'jwks', ok: false, result, advice: expect.stringContaining(advice) },
+      ]);
+    }
   });
 
   it('ends with 0 when everything answers, and prints a table without credentials', async () => {
@@ -225,7 +249,7 @@ describe('gateway check --connect', () => {
     for (const [port, password, ok, result, advice] of [
       [wrong, 'u:hunter2@', false, 'wrong password', 'redis://user:password@host'],
       [noPing, '', true, 'ok', null],
-      [9, '', false, 'connection refused', 'start the server'],
+      [9, '', false, 'connection refused', 'start it'],
     ] as const) {
       const [, check] = await checksOf(
         ['name: a, url: "http://127.0.0.1:9"'],

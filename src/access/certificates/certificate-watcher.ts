@@ -67,10 +67,7 @@ export class CertificateWatcher {
     this.#checks.stop();
   }
 
-  /**
-   * Has certificates used by the listeners that a reload has read, if they differ from those in effect. Adds the keys of
-   * files that differ.
-   */
+  /** Has certificates that a reload has read used by the listeners, if they differ. Adds the keys whose files differ. */
   async adopt(next: Certificates, changedFiles?: Set<string>): Promise<void> {
     const before = this.#current;
     this.#current = next;

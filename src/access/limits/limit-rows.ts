@@ -235,9 +235,10 @@ export class LimitRows {
     const refusals: Refusals[] = [];
     for (const counted of [this.#inEffect, this.#tenants]) {
       for (const [name, { owner, row }] of counted) {
+        const of = owner === 'client' ? name : (this.#calledTenants.get(name) ?? OTHER_TENANTS);
         for (const limit of LIMIT_KINDS) {
           const count = this.#table.takeRefusals(limit, row);
-          if (count > 0) refusals.push({ name, owner, of: this.#calledAs(owner, name), limit, count });
+          if (count > 0) refusals.push({ name, owner, of, limit, count });
         }
       }
     }
@@ -258,10 +259,6 @@ export class LimitRows {
     if (allowed === null) return null;
     const used = allowed - toRemaining(this.#table.fullInNs(limit, row), allowed);
     return { used, allowed, share: allowed, row: null };
-  }
-
-  #calledAs(owner: Refusals['owner'], name: string): string {
-    return owner === 'client' ? name : (this.#calledTenants.get(name) ?? OTHER_TENANTS);
   }
 
   /** `max_inflight` of a client in effect; null: it has none, or there is no such client. */

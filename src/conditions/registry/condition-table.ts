@@ -652,7 +652,8 @@ export const CONDITIONS = {
     ...AT_ONCE,
     means:
       'Tokens are verified with the keys that were read before; tokens with new keys are refused. If there are none, all tokens get 503.',
-    remedy: 'Look at the address in `jwt.jwks`, and at what serves it.',
+    remedy:
+      'Look at the address in `jwt.jwks`, and at what serves it. `gateway check --connect` says what to change.',
     place: 'none',
   },
   redis_away: {

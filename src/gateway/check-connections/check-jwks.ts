@@ -1,5 +1,5 @@
 import { JwksError, readJwks, toShownSource } from '#access/jwt';
-import { type ConnectionCheck, runCheck } from './connection-check.ts';
+import { type ConnectionCheck, explain, runCheck } from './connection-check.ts';
 
 /** Reads the keys of tokens, as the gateway does. `source`: a URL, or a path that `checkSettings` has read. */
 export function checkJwks(source: string): Promise<ConnectionCheck> {
@@ -7,17 +7,13 @@ export function checkJwks(source: string): Promise<ConnectionCheck> {
   return runCheck('jwks', 'jwt.jwks', async () => {
     try {
       const { keys } = await readJwks(source);
-      return {
-        target,
-        isOk: true,
-        result: `ok, ${keys.length} ${keys.length === 1 ? 'key' : 'keys'}`,
-        advice: null,
-      };
+      const result = `ok, ${keys.length} ${keys.length === 1 ? 'key' : 'keys'}`;
+      return { target, isOk: true, result, advice: null };
     } catch (error) {
       if (!(error instanceof JwksError)) throw error;
-      const advice =
+      const other =
         'it must answer with a JSON Web Key Set: see jwks_uri in /.well-known/openid-configuration of the issuer';
-      return { target, isOk: false, result: error.message, advice };
+      return { target, isOk: false, ...explain(error.message, [[/^/, error.message, other]]) };
     }
   });
 }

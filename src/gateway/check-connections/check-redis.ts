@@ -1,4 +1,4 @@
-import { type ConnectionCheck, runCheck } from './connection-check.ts';
+import { type ConnectionCheck, explain, runCheck } from './connection-check.ts';
 
 /** Sends PING to the Redis server of a fleet. `url` is secret. */
 export function checkRedis(url: string): Promise<ConnectionCheck> {
@@ -8,19 +8,12 @@ export function checkRedis(url: string): Promise<ConnectionCheck> {
     const { pingRedis } = await import('#fleet');
     const code = await pingRedis(url);
     if (code === null) return { target, isOk: true, result: 'ok', advice: null };
-    const known = FINDINGS.find(([pattern]) => pattern.test(code));
-    return { target, isOk: false, result: known?.[1] ?? code, advice: known?.[2] ?? null };
+    return { target, isOk: false, ...explain(code, FINDINGS) };
   });
 }
 
 /** What the codes of Node and the error words of Redis mean, and what to do. */
-const FINDINGS: readonly (readonly [code: RegExp, result: string, advice: string | null])[] = [
-  [
-    /^ECONNREFUSED$/,
-    'connection refused',
-    'nothing listens there: start the server, or correct the host and the port',
-  ],
-  [/^(?:ENOTFOUND|EAI_\w+)$/, 'name does not resolve', 'correct the host'],
+const FINDINGS: Parameters<typeof explain>[1] = [
   [
     /^timeout$/,
     'no answer in time',

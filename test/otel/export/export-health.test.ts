@@ -37,6 +37,7 @@ describe('a problem with the collector', () => {
     ['http_404', 'http://c:4317/v1/traces', 'port 4317 is for gRPC'],
     ['HPE_INVALID_CONSTANT', 'http://c:4317/v1/traces', 'port 4317 is for gRPC'],
     ['ECONNREFUSED', ADDRESS, 'start the collector'],
+    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', ADDRESS, 'OTEL_EXPORTER_OTLP_CERTIFICATE'],
   ])('about %s says what to do', (reason, address, advice) => {
     expect(problemOf(reason, address).advice).toContain(advice);
   });
