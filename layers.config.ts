@@ -18,7 +18,7 @@ const TABLE = `
 #cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
 #gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #rehearsal #replicas #replicas/control #replicas/discovery #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
 #shadow           #base/parsed #json #otel/span #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
-#background       #access/limits #base #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/probes #replicas/registry #replicas/shared #state-dir node:
+#background       #access/limits #base #base/parsed #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/probes #replicas/registry #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #base/embedded #base/parsed #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
 #proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
@@ -28,9 +28,9 @@ const TABLE = `
 #rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #rollout-board/facts #state-dir zod node:
 #rollout-board    #base/parsed #rollout-board/facts #state-dir zod node:
 #comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/pairs zod node:
-#fleet            #access/limits #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
+#fleet            #access/limits #base/parsed #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/record/registry
-#statement        #base #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
+#statement        #base #base/parsed #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
 #records          #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry #records/files node:
 #records/files    #otel/disk #otel/otlp #otel/otlp-json node:
 #replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict node:
@@ -38,7 +38,7 @@ const TABLE = `
 #replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict node:
 #replicas/probes  #base/parsed #replicas/reachability #replicas/registry #replicas/terms undici node:
 #replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
-#replicas/drains  #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
+#replicas/drains  #base/parsed #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
 #otel/ledger      #otel/base #otel/disk #otel/otlp #otel/record/registry
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
 #replicas         #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isObject, parseJson } from '#base/parsed';
 import type { HttpFacts } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import type { ParkedSpan } from '#otel/span';
@@ -56,12 +57,7 @@ export function printBackground(
 
 /** Parses the file; null if nothing of it is legible. */
 export function parseBackground(text: string): Parsed<StoredBackground> | null {
-  let stored: unknown;
-  try {
-    stored = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const stored = parseJson(text);
   if (!isObject(stored) || stored.version !== 1 || !Array.isArray(stored.responses)) return null;
   const unfollowed = Array.isArray(stored.unfollowed) ? stored.unfollowed : [];
   const unreadable = stored.responses.filter((each) => !isStoredResponse(each)).map(toName);
@@ -108,8 +104,4 @@ function isStoredUnfollowed(value: unknown): value is StoredUnfollowed {
 
 function isServer({ replica, url }: Readonly<Record<string, unknown>>): boolean {
   return typeof replica === 'string' && typeof url === 'string';
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

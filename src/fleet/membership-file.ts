@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isObject, parseJson } from '#base/parsed';
 import { isLogicalTimestamp } from '#replicas/drain-state';
 import { createStateFile, type DamageLog, type OnStateWrite, type Parsed } from '#state-dir';
 
@@ -53,12 +54,7 @@ export function printMembership({ members, ...rest }: StoredMembership): string 
 
 /** Parses the file; null if nothing of it is legible. */
 export function parseMembership(text: string): Parsed<StoredMembership> | null {
-  let stored: unknown;
-  try {
-    stored = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const stored = parseJson(text);
   if (!isObject(stored) || stored.version !== 1 || !isObject(stored.members)) return null;
   const { id, home = null, isKnown } = stored;
   if (!isLogicalTimestamp(id) || typeof isKnown !== 'boolean' || !Array.isArray(stored.removed)) return null;
@@ -81,8 +77,4 @@ function toName(value: unknown): string {
 
 function isMember(entry: readonly [string, unknown]): entry is [string, string] {
   return isLogicalTimestamp(entry[0]) && typeof entry[1] === 'string';
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }

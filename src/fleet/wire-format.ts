@@ -1,3 +1,4 @@
+import { isObject, parseJson } from '#base/parsed';
 import { type DrainState, isLogicalTimestamp, isRamp } from '#replicas/drain-state';
 import type { BackgroundCount } from '#replicas/terms';
 import type { ClientUse } from './client-use.ts';
@@ -235,12 +236,8 @@ function toInflightReport(value: unknown): InflightReport | null {
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = parseJson(text);
+  return isObject(value) ? value : null;
 }
 
 /** Null if `toKind` returns null for any value. */
@@ -279,8 +276,4 @@ const toCount = (value: unknown) => (isCount(value) ? value : null);
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -91,7 +91,9 @@ export class RolloutBoard {
     const asked = { ...facts, ask: { kind, version: facts.ask.version + 1, by }, replicas: [] };
     const isDriven = isLive(facts) && !hasVanished(known, this.#nowMs());
     const isAborted = kind === 'abort' && !isDriven;
-    const ended = isAborted ? { ...asked, ...this.#toAborted(`aborted by ${by ?? 'somebody'}`) } : asked;
+    const ended = isAborted
+      ? { ...asked, ...this.#toAborted(`${by ?? 'somebody'} aborted the rollout`) }
+      : asked;
     return this.#take({ facts: ended, tokenName, heardMs });
   }
 
@@ -110,8 +112,7 @@ export class RolloutBoard {
   }
 
   #toAborted(sentence: string): Pick<RolloutFacts, 'state' | 'sentence' | 'problem' | 'ended_at'> {
-    const problem = { kind: 'aborted', replica: null, sentence, advice: null } as const;
-    return { state: 'aborted', sentence, problem, ended_at: new Date(this.#epochMs()).toISOString() };
+    return { state: 'aborted', sentence, problem: null, ended_at: new Date(this.#epochMs()).toISOString() };
   }
 
   /** Takes news of which the other gateways must hear. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { RolloutGateways } from './gateways/gateways.ts';
+import { RolloutStop, toOutcome } from './stop.ts';
 
 /** The id of a span: 16 hexadecimal digits. */
 export const newSpanId = () => randomBytes(8).toString('hex');
@@ -70,7 +71,8 @@ export class RolloutTrace {
       return result;
     } catch (error) {
       const sentence = error instanceof Error ? error.message : 'failed';
-      await this.end(span, { outcome: 'failed', sentence });
+      const outcome = error instanceof RolloutStop ? toOutcome(error.kind) : 'failed';
+      await this.end(span, { outcome, sentence });
       throw error;
     }
   }

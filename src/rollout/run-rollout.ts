@@ -169,7 +169,7 @@ export async function runRollout(
   const { ending } = steering;
   if (signal.aborted && stops.length === 0) {
     const kind = ending?.kind === 'aborted' ? 'aborted' : 'interrupted';
-    stops.push({ kind, replica: null, sentence: kind });
+    stops.push({ kind, replica: null, sentence: 'the rollout was interrupted' });
   }
   const [first] = stops;
   const isAborted = ending?.kind === 'aborted';
@@ -191,7 +191,8 @@ export async function runRollout(
       : toAdvice({ ...first, restartedBy: toRestarter(settings), resume });
   const ended = first === undefined ? 'done' : isAborted || !isBegun ? 'aborted' : 'stopped';
   const next = ended === 'stopped' ? `To go on: ${resume}` : null;
-  const problem = first === undefined ? null : { ...first, advice: advice ?? next };
+  const isAllTold = first === undefined || (isAborted && first.replica === null);
+  const problem = isAllTold ? null : { ...first, advice: advice ?? next };
   teller.set({ state: ended, sentence: toSentence(all, ending), problem });
   await teller.end();
   reporter.end();
@@ -257,7 +258,9 @@ function toEndedText({ stage, sentence }: ReplicaState): string {
 function toSentence(replicas: readonly ReplicaState[], ending: Ending | null): string {
   const counts = toCounts(replicas);
   if (ending?.kind === 'taken_over') return ending.message;
-  return ending?.kind === 'aborted' ? `aborted by ${ending.by ?? 'somebody'}: ${counts}` : counts;
+  return ending?.kind === 'aborted'
+    ? `${counts} when ${ending.by ?? 'somebody'} aborted the rollout`
+    : counts;
 }
 
 /** The last line of its output. */
@@ -268,8 +271,7 @@ function toSummary(
   resume: string,
 ): string {
   const sentence = toSentence(replicas, ending);
-  if (ending?.kind === 'taken_over') return sentence;
-  if (ending?.kind === 'aborted') return `the rollout was ${sentence}`;
+  if (ending?.kind === 'taken_over' || ending?.kind === 'aborted') return sentence;
   if (ending?.kind === 'refused') return `${sentence}. ${ending.message}. To go on: ${resume}`;
   if (replicas.every(({ stage }) => stage === 'waiting')) return 'nothing was done';
   return stopped === undefined ? sentence : `${sentence}. To go on: ${resume}`;

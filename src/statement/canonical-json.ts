@@ -1,14 +1,11 @@
+import { isObject } from '#base/parsed';
 /**
  * The canonical form of JSON without fractions, as bytes: members by name, no white space, and every character that is not
  * printable ASCII as `\uXXXX`. It is what Python prints with `json.dumps(value, sort_keys=True, separators=(",", ":"))`.
  */
 export function toCanonicalJson(value: unknown): Buffer {
-  const text = JSON.stringify(value, (_, member: unknown) => (isPlain(member) ? sorted(member) : member));
+  const text = JSON.stringify(value, (_, member: unknown) => (isObject(member) ? sorted(member) : member));
   return Buffer.from(text.replace(/[\u007f-\uffff]/g, toEscape), 'latin1');
-}
-
-function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The names are ASCII. JSON.stringify puts names that are numbers first: a statement has none. */

@@ -122,7 +122,7 @@ describe('what is asked of a rollout', () => {
     board.ask('0000000a', 'abort', 'ops');
     const back = board.report(rolloutFacts({ seq: 2 }), null);
     expect(back).toMatchObject({
-      rollout: { facts: { state: 'aborted', sentence: 'aborted by ops', ask: { kind: 'abort' } } },
+      rollout: { facts: { state: 'aborted', sentence: 'ops aborted the rollout', ask: { kind: 'abort' } } },
     });
     expect(board.report(rolloutFacts({ run: 2, seq: 9, driver: otherDriver() }), null).kind).toBe('over');
   });

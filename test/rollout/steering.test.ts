@@ -125,9 +125,23 @@ test('an abort that somebody else asks for ends the command, and leaves nothing 
   expect(await ask(gateway, 'abort')).toBe(200);
   const { stdout, exitCode } = await rollout.ended;
   expect(stdout).toContain('a: is drained; its command was interrupted');
-  expect(stdout).toMatch(/the rollout was aborted by admin: 0 of 3 replicas done\n$/);
+  expect(stdout).toMatch(/\n0 of 3 replicas done when admin aborted the rollout\n$/);
   expect(exitCode).toBe(5);
-  expect(await latest(gateway)).toMatchObject({ state: 'aborted', problem: { kind: 'aborted' } });
+  expect(await latest(gateway)).toMatchObject({
+    state: 'aborted',
+    sentence: '0 of 3 replicas done when admin aborted the rollout',
+    problem: { kind: 'aborted', replica: 'a' },
+    replicas: [
+      {
+        steps: [
+          { step: 'rollout_drain', outcome: 'ok' },
+          { step: 'restart', outcome: 'interrupted' },
+        ],
+      },
+      {},
+      {},
+    ],
+  });
   await expect(access(statePath)).rejects.toThrow('ENOENT');
   // It is in nobody's way.
   const [a] = await gateway.replicas();

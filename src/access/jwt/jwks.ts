@@ -1,4 +1,4 @@
-import { parseJson } from '#base/parsed';
+import { isObject, parseJson } from '#base/parsed';
 
 /** A public key in the form of RFC 7517, without members that no verification reads. Plain data. */
 export type PublicJwk = Readonly<Record<string, string | readonly string[]>>;
@@ -54,8 +54,4 @@ function toPublicJwk(value: unknown): PublicJwk | null {
   const isLong =
     String(value.n ?? '').length > MAX_MODULUS_CHARS || String(value.e ?? '').length > MAX_EXPONENT_CHARS;
   return isLong ? null : Object.fromEntries(all as [string, string][]);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

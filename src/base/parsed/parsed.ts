@@ -13,6 +13,11 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Whether parsed JSON is an object. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** A member of parsed JSON; undefined if it is no object, or has none of that name. */
 export function memberOf(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key)

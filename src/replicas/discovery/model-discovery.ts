@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { inParallel } from '#base';
-import { parseJson } from '#base/parsed';
+import { memberOf, parseJson } from '#base/parsed';
 import {
   isHealthy,
   type ProbeAnswer,
@@ -178,10 +178,6 @@ function isOk(result: ProbeResult): result is ProbeAnswer {
 /** Parses the answer to GET /version: the three numbers of the release, or null. */
 function parseVersion(text: string): string | null {
   const answer = parseJson(text);
-  const version = isObject(answer) ? answer.version : undefined;
+  const version = memberOf(answer, 'version');
   return typeof version === 'string' ? (RELEASE.exec(version)?.[0] ?? null) : null;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

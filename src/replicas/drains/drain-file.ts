@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { isObject, parseJson } from '#base/parsed';
 import { type DrainState, isLogicalTimestamp, isRamp, nextLogicalTimestamp } from '#replicas/drain-state';
 import { createStateFile, type DamageLog, type OnStateWrite, type Parsed } from '#state-dir';
 import type { DrainFile } from './replica-drains.ts';
@@ -62,12 +63,7 @@ export function printDrainStates(states: ReadonlyMap<string, DrainState>): strin
 
 /** Parses the file; null if nothing of it is legible. */
 export function parseDrainStates(text: string): Parsed<ReadonlyMap<string, DrainState>> | null {
-  let stored: unknown;
-  try {
-    stored = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const stored = parseJson(text);
   if (!isObject(stored) || stored.version !== 1 || !isObject(stored.replicas)) return null;
   const value = new Map<string, DrainState>();
   const unreadable: string[] = [];
@@ -107,8 +103,4 @@ function timestampOf(since: unknown): string {
 
 function isTime(value: unknown): boolean {
   return typeof value === 'string' && !Number.isNaN(Date.parse(value));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,3 +1,4 @@
+import { itemsOf, parseJson } from '#base/parsed';
 import { REASON_TEXTS } from '#replicas/reachability';
 import { parseModelList } from './model-list.ts';
 import { type ProbeResult, type ProbeTarget, probe } from './probe.ts';
@@ -100,12 +101,5 @@ function toText(result: ProbeResult): string {
 
 /** Whether the answer has a list of this name with something in it. */
 function hasResult(text: string, listName: string): boolean {
-  try {
-    const answer: unknown = JSON.parse(text);
-    if (typeof answer !== 'object' || answer === null) return false;
-    const list: unknown = Reflect.get(answer, listName);
-    return Array.isArray(list) && list.length > 0;
-  } catch {
-    return false;
-  }
+  return itemsOf(parseJson(text), listName).length > 0;
 }

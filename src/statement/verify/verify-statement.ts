@@ -1,3 +1,4 @@
+import { parseJson } from '#base/parsed';
 import { type RecordSource, readSources, UnreadableError } from '#records/files';
 import { hasValidSignature, type StatementKey } from '../statement-key.ts';
 import { type Statement, statementSchema } from '../statement-schema.ts';
@@ -83,19 +84,11 @@ async function readStatement({ name, chunks }: RecordSource) {
     if (bytes > MAX_STATEMENT_BYTES) throw new UnreadableError(`${name} is too large to be a statement`);
     pieces.push(chunk);
   }
-  const json = parse(Buffer.concat(pieces));
+  const json = parseJson(Buffer.concat(pieces).toString());
   const read = statementSchema.safeParse(json);
   if (!read.success)
     throw new UnreadableError(`cannot use ${name}: ${toMistake(json, read.error.issues[0]?.path)}`);
   return { statement: read.data, signature: toSignatureState(json, read.data) };
-}
-
-function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString());
-  } catch {
-    return undefined;
-  }
 }
 
 /** What is signed is what the file says, not what was understood of it. */

@@ -55,9 +55,10 @@ test('gateway rollouts ID shows its replicas, and the next step', async () => {
   });
   await using _ = gateway;
   const { stdout } = await call('0000000a');
-  expect(stdout).toContain('next: restart it\n');
+  expect(stdout).toMatch(/\nstopped by: a: is .*worse\nnext: restart it\n/);
   expect(stdout).toMatch(/\na +stopped +drain 1\.5 s +bad +is worse\n/);
   expect(stdout).not.toContain('\u001b');
+  expect((await call()).stdout).toMatch(/ a: is .*worse\n$/);
   expect(await call('0000000b')).toMatchObject({ exitCode: 1 });
 });
 
@@ -132,5 +133,5 @@ test('a gateway that restarts knows its rollouts', async () => {
     await gateway.admin('/admin/rollouts/0000000a/abort', { method: 'POST' });
   }
   await using next = await startGateway(options);
-  expect(await shown(next)).toMatchObject({ state: 'aborted', sentence: 'aborted by admin' });
+  expect(await shown(next)).toMatchObject({ state: 'aborted', sentence: 'admin aborted the rollout' });
 });

@@ -26,7 +26,7 @@ export function toRolloutTable(answer: unknown, look: Look): string {
     `${memberOf(rollout, 'done_count')}/${memberOf(rollout, 'replica_count')}`,
     textOf(rollout, 'started_at').replace(/\.\d+Z$/, 'Z'),
     toDriver(rollout),
-    textOf(memberOf(rollout, 'problem'), 'sentence') || textOf(rollout, 'sentence'),
+    textOf(rollout, 'state') === 'stopped' ? toProblem(rollout) : textOf(rollout, 'sentence'),
   ]);
   if (rows.length === 0) return 'no rollout is known\n';
   const columns = [
@@ -51,7 +51,7 @@ export function toRolloutText(answer: unknown, look: Look): string {
     `rollout ${textOf(answer, 'id')} ${look.paint(text, style)}: ${textOf(answer, 'sentence')}`,
     `began ${textOf(answer, 'started_at')}, driven by ${toDriver(answer)}${token === '' ? '' : ` with the token ${token}`}`,
     ...(reason === '' ? [] : [`because: ${reason}`]),
-    ...(problem === null || problem === undefined ? [] : [`stopped by: ${textOf(problem, 'sentence')}`]),
+    ...(problem === null || problem === undefined ? [] : [`stopped by: ${toProblem(answer)}`]),
     ...(advice === '' ? [] : [`next: ${advice}`]),
   ];
   const rows = itemsOf(answer, 'replicas').map((replica): Cell[] => {
@@ -69,6 +69,12 @@ export function toRolloutText(answer: unknown, look: Look): string {
     ...[{ head: 'VERDICT' }, { head: 'WHAT', least: 16, cut: 'end' as const }],
   ];
   return `${lines.map((line) => `${line}\n`).join('')}\n${toTable(columns, rows, look)}`;
+}
+
+/** Why a rollout stopped, with the replica at which it did. */
+function toProblem(rollout: unknown): string {
+  const problem = memberOf(rollout, 'problem');
+  return [textOf(problem, 'replica'), textOf(problem, 'sentence')].filter((text) => text !== '').join(': ');
 }
 
 /** The steps of a replica with their seconds, the last ones last. */

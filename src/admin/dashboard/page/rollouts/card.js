@@ -2,7 +2,7 @@
 import { create, setAttribute, setChildren, setText } from '../elements/dom.js';
 import { formatMoment } from '../elements/format.js';
 import { ReplicaRow } from './replica-row.js';
-import { ACTION_NAMES, toActions, toDriver, toState } from './rollout.js';
+import { ACTION_NAMES, toActions, toDriver, toProblem, toState } from './rollout.js';
 
 /** A rollout that is under way, or that somebody must decide about: its state, its buttons, its replicas. */
 export class RolloutCard {
@@ -80,13 +80,4 @@ export class RolloutCard {
       rows.map(({ element }) => element),
     );
   }
-}
-
-/**
- * Why it stopped, with the replica at which it did; empty if it did not.
- * @param {Pick<Rollout, 'problem'>} rollout
- */
-function toProblem({ problem }) {
-  if (problem === null) return '';
-  return problem.replica === null ? problem.sentence : `${problem.replica} ${problem.sentence}`;
 }

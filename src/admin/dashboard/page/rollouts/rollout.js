@@ -57,6 +57,15 @@ export function toDriver({ driver: { user, host, token_name } }) {
   return `${user}@${host}${token_name === null ? '' : ` (token ${token_name})`}`;
 }
 
+/**
+ * Why it stopped, with the replica at which it did; empty if it did not.
+ * @param {Pick<Summary, 'problem'>} rollout
+ */
+export function toProblem({ problem }) {
+  if (problem === null) return '';
+  return problem.replica === null ? problem.sentence : `${problem.replica}: ${problem.sentence}`;
+}
+
 /** @type {Readonly<Record<Replica['phase'], string>>} */
 const PHASES = {
   waiting: 'waits',

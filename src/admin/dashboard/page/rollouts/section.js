@@ -4,7 +4,7 @@ import { byId, create, setAttribute, setChildren, setText } from '../elements/do
 import { counted, formatMoment } from '../elements/format.js';
 import { RolloutCard } from './card.js';
 import { RolloutDialog } from './dialog.js';
-import { isOpen, toDriver, toState } from './rollout.js';
+import { isOpen, toDriver, toProblem, toState } from './rollout.js';
 
 /** More rollouts than these are not under way at a time; the others are in the table. */
 const MAX_OPEN = 4;
@@ -107,7 +107,7 @@ export class RolloutSection {
       `${rollout.done_count} of ${rollout.replica_count}`,
       formatMoment(rollout.started_at, now),
       toDriver(rollout),
-      rollout.problem?.sentence ?? rollout.sentence,
+      rollout.state === 'stopped' ? toProblem(rollout) : rollout.sentence,
     ];
     const known = [...this.#pastBody.children].find((row) => row.getAttribute('data-id') === rollout.id);
     const row = known ?? create('tr', { 'data-id': rollout.id }, ...cells.map(() => create('td')));
