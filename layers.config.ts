@@ -55,7 +55,7 @@ const TABLE = `
 #access/certificates #base #config #wire/client node:
 #proxy/entry      #access/jwt #access/limits #config #wire/message node:
 #access/jwt       #base #base/parsed #config #otel/base jose node:
-#access/limits    #base #config #shared-memory node:
+#access/limits    #base #config #otel/base #shared-memory node:
 #cli/command      #config #config/secrets
 #otel/record      #otel/outcome #otel/record/registry @opentelemetry/
 #config           #base #config/secrets #config/values yaml zod node:

@@ -41,11 +41,7 @@ export class CertificateWatcher {
     this.#current = current;
     this.#ticketKeysSinceMs = collaborators.epochMs();
     this.#collaborators = collaborators;
-    this.#checks = new RepeatedCheck({
-      intervalMs,
-      inTurn,
-      check: () => this.#check(),
-    });
+    this.#checks = new RepeatedCheck({ intervalMs, inTurn, check: () => this.#check() });
   }
 
   /** The certificates in use. */

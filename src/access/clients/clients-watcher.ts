@@ -32,11 +32,7 @@ export class ClientsWatcher {
     this.#collaborators = collaborators;
     this.#current = current;
     this.#seenVersion = current.sources.fileVersion;
-    this.#checks = new RepeatedCheck({
-      intervalMs,
-      inTurn,
-      check: () => this.#check(),
-    });
+    this.#checks = new RepeatedCheck({ intervalMs, inTurn, check: () => this.#check() });
   }
 
   /** Why the file cannot be used; null: it is in use, or there is none. */

@@ -173,19 +173,14 @@ export class Admission {
   }
 
   #toLines(kind: BudgetKind): string {
-    let tightest: {
-      readonly perMinute: number;
-      readonly fullInNs: number;
-      readonly remaining: number;
-    } | null = null;
-    for (const limits of this.#limits) {
+    const budgets = this.#limits.flatMap((limits) => {
       const perMinute = perMinuteOf(kind, limits);
-      if (perMinute === null) continue;
+      if (perMinute === null) return [];
       const fullInNs = this.#table.fullInNs(kind, limits.row);
-      const remaining = toRemaining(fullInNs, perMinute);
-      if (tightest === null || remaining < tightest.remaining) tightest = { perMinute, fullInNs, remaining };
-    }
-    if (tightest === null) return '';
+      return { perMinute, fullInNs, remaining: toRemaining(fullInNs, perMinute) };
+    });
+    const [tightest] = budgets.sort((a, b) => a.remaining - b.remaining);
+    if (tightest === undefined) return '';
     return (
       `x-ratelimit-limit-${kind}: ${tightest.perMinute}\r\n` +
       `x-ratelimit-remaining-${kind}: ${tightest.remaining}\r\n` +

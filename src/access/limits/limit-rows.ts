@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { StartError } from '#base';
 import type { Config } from '#config';
+import { toShownName } from '#otel/base';
 import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
 import { toCostNs, toRemaining, WINDOW_NS } from './budget.ts';
 import {
@@ -143,7 +144,7 @@ export class LimitRows {
     const { default: rest = NO_LIMITS, ...named } = tenantLimits ?? {};
     this.#commonLimits = { jwt: jwt ?? NO_LIMITS, tenant: rest };
     this.#ownLimits = new Map(
-      Object.entries(named).map(([tenant, limits]) => [toTenantName('tenant', tenant), limits]),
+      Object.entries(named).map(([tenant, limits]) => [toTenantName('tenant', toShownName(tenant)), limits]),
     );
     for (const [name, { row }] of this.#tenants) this.#setTenant(name, row);
   }

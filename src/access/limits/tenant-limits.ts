@@ -1,4 +1,5 @@
 import type { Config } from '#config';
+import { toShownName } from '#otel/base';
 import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
 import { ROW_KNOWN_MS } from './client-limit-table.ts';
 
@@ -24,13 +25,14 @@ export class TenantLimits {
   }
 
   configure({ default: rest, ...named }: NonNullable<Config['tenantLimits']>): void {
-    this.#named = new Map(Object.entries(named).map(([tenant, limits]) => [tenant, limitsOf(limits)]));
+    const entries = Object.entries(named);
+    this.#named = new Map(entries.map(([tenant, limits]) => [toShownName(tenant), limitsOf(limits)]));
     this.#rest = rest === undefined ? null : limitsOf(rest);
     // A tenant that shared a row with others may have one of its own now.
     this.#rows.clear();
   }
 
-  /** The limits of a tenant. A promise for one that this thread does not know yet; it never rejects. */
+  /** The limits of a tenant, by the name that records have. A promise for one that this thread does not know yet; it never rejects. */
   limitsOf(tenant: string): TenantAnswer | Promise<TenantAnswer> {
     const own = this.#named.get(tenant);
     const limits = own === undefined ? this.#rest : own;

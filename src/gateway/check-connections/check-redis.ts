@@ -14,20 +14,8 @@ export function checkRedis(url: string): Promise<ConnectionCheck> {
 
 /** What the codes of Node and the error words of Redis mean, and what to do. */
 const FINDINGS: Parameters<typeof explain>[1] = [
-  [
-    /^timeout$/,
-    'no answer in time',
-    'check the host and the port, the network, and whether it wants rediss:// (TLS)',
-  ],
-  [
-    /^(?:NOAUTH|WRONGPASS)$/,
-    'wrong password',
-    'put user and password into the URL: redis://user:password@host',
-  ],
+  [/^timeout$/, 'no answer in time', 'check address and network, and whether it wants rediss:// (TLS)'],
+  [/^(?:NOAUTH|WRONGPASS)$/, 'wrong password', 'write it into the URL: redis://user:password@host'],
   [/^(?:EPROTO|ERR_SSL_\w+)$/, 'TLS failed', 'the server does not speak TLS at this port: try redis://'],
-  [
-    /^(?:ECONNRESET|EPIPE|closed)$/,
-    'connection reset',
-    'check the port, and whether it wants rediss:// (TLS)',
-  ],
+  [/^(?:ECONNRESET|EPIPE|closed)$/, 'connection reset', 'check the port; it may want rediss:// (TLS)'],
 ];

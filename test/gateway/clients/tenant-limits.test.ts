@@ -61,6 +61,22 @@ test('two clients of a tenant share its limit; others have the limit of default,
   });
 });
 
+test('a tenant has its limit by the name that it was given, also if records leave out a part of that', async () => {
+  const [marked, long] = ['שלום\u200f', '🦊'.repeat(256)];
+  const clients = [clientOf('a', { tenant: marked }), clientOf('b', { tenant: long })];
+  const one = { requests_per_minute: 1 };
+  await using replica = await startFakeReplica();
+  const config = {
+    clients,
+    tenant_limits: { [marked]: one, [long]: one, default: { requests_per_minute: 9 } },
+  };
+  await using gateway = await startGateway({ replicas: [replica], config });
+  for (const name of ['a', 'b']) {
+    expect((await gateway.chat({}, withKey(name))).status).toBe(200);
+    expect((await gateway.chat({}, withKey(name))).status).toBe(429);
+  }
+});
+
 test('a tenant with a row without limits has none, nor has one without a row when there is no default', async () => {
   await using at = await start({ t: {}, default: { requests_per_minute: 1 } });
   for (let sent = 0; sent < 3; sent++) expect(await at.statusOf('a')).toBe(200);
