@@ -232,7 +232,9 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
           answerModel(exchange, path.slice(MODEL_PREFIX.length), client, pool, settings.aliases),
         );
       } else if (method === 'GET' && path === USAGE_PATH && settings.tellsUsage) {
-        beginCounted(http, settings, (exchange, client) => void answerUsage(exchange, client, collaborators));
+        beginCounted(http, settings, (exchange, client) => {
+          void answerUsage(exchange, client, settings, collaborators);
+        });
       } else if (method === 'GET' && path === HEALTH_PATH) {
         http.answer(isClosing ? 503 : 200, 'text/plain', isClosing ? 'shutting down' : 'ok');
       } else {

@@ -2,12 +2,14 @@ import { toShownName } from '#otel/base';
 import type { ApiClient } from '#proxy/entry';
 import { failExchange } from './defect.ts';
 import type { Exchange } from './exchange.ts';
-import type { ProxyCollaborators } from './proxy-context.ts';
+import type { ProxyCollaborators, ProxySettings } from './proxy-context.ts';
+import { tenantOf } from './record/recorded-fields.ts';
 
 /** Answers a client with its own usage. Leaves no record. */
 export async function answerUsage(
   exchange: Exchange,
   client: ApiClient | null,
+  { recordedFields }: Pick<ProxySettings, 'recordedFields'>,
   { tellUsage, log }: Pick<ProxyCollaborators, 'tellUsage' | 'log'>,
 ): Promise<void> {
   exchange.http.discardBody();
@@ -15,11 +17,12 @@ export async function answerUsage(
     exchange.fail('not_found');
     return;
   }
-  const { target } = exchange.head;
+  const { target, fields } = exchange.head;
   const mark = target.indexOf('?');
   try {
     // By the names that its records have.
-    const names = { name: client.name && toShownName(client.name), tenant: toShownName(client.tenant) };
+    const tenant = tenantOf(fields, client, recordedFields);
+    const names = { name: client.name && toShownName(client.name), tenant };
     const answer = await tellUsage(names, mark === -1 ? '' : target.slice(mark + 1));
     const retry = answer.status === 503 ? 'Retry-After: 1\r\n' : '';
     const fieldLines = `X-Request-Id: ${exchange.requestId}\r\n${retry}`;

@@ -71,6 +71,27 @@ it.each([
   expect([status, JSON.parse(text).error]).toMatchObject([400, { code: 'invalid_request', message }]);
 });
 
+it('tells who comes by a trusted proxy the usage of the tenant that the proxy names', async () => {
+  await using at = await startGateway({
+    replicas: [replica],
+    config: {
+      ...{ history: { client_usage: true }, clients: CLIENTS },
+      gateway: { trusted_proxies: ['127.0.0.1'] },
+    },
+  });
+  const by = (tenant: string) => ({ headers: { ...withKey('acme').headers, 'X-Tenant': tenant } });
+  for (const tenant of ['one', 'two', 'two']) await (await at.chat({}, by(tenant))).text();
+  await at.waitForRecords(3);
+  for (const [tenant, requests] of [
+    ['one', 1],
+    ['two', 2],
+    ['', 0],
+  ] as const) {
+    const answer = await fetch(`${at.url}/v1/usage?since=1h`, by(tenant));
+    expect(await answer.json()).toMatchObject({ total: { requests } });
+  }
+});
+
 it('tells nobody without a key anything', async () => {
   const response = await fetch(`${gateway.url}/v1/usage`);
   expect(response.status).toBe(401);
