@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration, printDuration } from '#config/values';
+import { toShownName } from '#otel/base';
 
 /** A query parameter with a duration such as `30s`, at most `maxMs`. Becomes milliseconds. */
 export function durationParam(maxMs: number, meaning: string) {
@@ -26,3 +27,10 @@ export function percentParam(max: number, meaning: string) {
     .refine((share) => share <= max / 100, expected)
     .meta({ description: `${meaning} It is ${expected}.` });
 }
+
+/** A query parameter with a name that a client or tenant was given. Becomes the one that records have. */
+export const recordedName = () =>
+  z
+    .string()
+    .max(1024)
+    .transform((name) => toShownName(name));

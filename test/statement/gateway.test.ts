@@ -287,6 +287,17 @@ describe('the command line', () => {
     expect((await invoke([...asked('--unsigned'), ...admins(), ...wrong], ENV)).exitCode).toBe(2);
   });
 
+  it('says that it knows no request of a tenant, whose name may be wrong', async () => {
+    const { exitCode, stdout, stderr } = await invoke([...asked(), ...admins(), '--tenant', 'acne'], ENV);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('acne');
+    expect(stderr).toContain('gateway: no request of this tenant and month is kept: check the name\n');
+    expect((await invoke([...asked(), ...admins()], ENV)).stderr).not.toContain('check the name');
+    const marked = await invoke([...asked('--csv'), ...admins(), '--tenant', 'acme\u200f'], ENV);
+    expect(marked.stderr).not.toContain('check the name');
+    expect(marked.stdout).toBe((await invoke([...asked('--csv'), ...admins()], ENV)).stdout);
+  });
+
   it('makes no statement without one of the gateways or without a history, and counts one with two names once', async () => {
     const away = await invoke([...asked(), ...admins(), '--admin', 'http://127.0.0.1:9'], ENV);
     expect([away.exitCode, away.stdout]).toEqual([1, '']);

@@ -1,7 +1,6 @@
 import { itemsOf, memberOf, textOf } from '#base/parsed';
 import { type AdminClient, RefusedError } from '#cli/admin-client';
 import type { GatewayFacts } from '#statement';
-import type { Answered } from './history-gateways.ts';
 
 /** Whose records, and of which time: RFC 3339 in UTC. */
 export interface StatementSpan {
@@ -14,8 +13,7 @@ export interface StatementSpan {
 export async function readFacts(
   client: AdminClient,
   { tenant, since, until }: StatementSpan,
-): Promise<{ readonly facts: GatewayFacts; readonly answered: Answered }> {
-  const { baseUrl } = client;
+): Promise<GatewayFacts> {
   const pages: unknown[] = [];
   for (let before: number | null = null; ; ) {
     const params = new URLSearchParams({ tenant, since, until, time_zone: 'UTC' });
@@ -31,7 +29,7 @@ export async function readFacts(
   const sum = (member: string) => pages.reduce<number>((total, page) => total + numberOf(page, member), 0);
   // What is kept may become less while pages are read.
   const latest = (of: (page: unknown) => string) => pages.map(of).toSorted().at(-1) ?? '';
-  const facts: GatewayFacts = {
+  return {
     name: textOf(first, 'gateway'),
     instanceId: textOf(first, 'instance_id'),
     recordsSince: latest((page) => textOf(memberOf(page, 'kept'), 'records_since')),
@@ -42,7 +40,6 @@ export async function readFacts(
     gaps: itemsOf(first, 'gaps').map(toGap),
     damagedBlocks: sum('damaged_blocks'),
   };
-  return { facts, answered: { baseUrl, answer: first } };
 }
 
 /** The public key that a gateway shows; null: it has none. Throws what a call throws. */

@@ -4,6 +4,7 @@ import type { AdminClient } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { findConfigPath, type Invocation, readConfigFile, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf, toOneLine } from '#cli/terminal';
+import { toShownName } from '#otel/base';
 import {
   composeStatement,
   type GatewayFacts,
@@ -26,7 +27,9 @@ import { readFacts, readShownKey } from './statement-facts.ts';
  */
 export async function statement({ args, env, stdout, stderr }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.statement.options);
-  const { tenant = '', month: name = '', output, unsigned = false } = values;
+  const { month: name = '', output, unsigned = false } = values;
+  // By the name that records have.
+  const tenant = toShownName(values.tenant ?? '');
   if (values.csv && values.json) throw new UsageError("options '--csv' and '--json' exclude each other");
   if (tenant === '') throw new UsageError("option '--tenant' is missing");
   const timeZone = values['time-zone'] ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -38,11 +41,13 @@ export async function statement({ args, env, stdout, stderr }: Invocation): Prom
   const madeAt = new Date().toISOString();
   if (madeAt <= month.since) throw new UsageError("option '--month' needs a month that has begun");
   const facts: GatewayFacts[] = [];
-  for (const client of clients) facts.push((await readFacts(client, { tenant, ...month })).facts);
+  for (const client of clients) facts.push(await readFacts(client, { tenant, ...month }));
   const body = compose(() => composeStatement(facts, { tenant, month: name, timeZone, madeAt }, month));
   const whole = key === null ? body : signStatement(body, key);
   const time = new LocalTime(timeZone);
   for (const text of toLackTexts(whole, time)) stderr.write(`gateway: ${toOneLine(text)}\n`);
+  if (facts.every(({ records, unnumbered }) => records.length + unnumbered === 0))
+    stderr.write('gateway: no request of this tenant and month is kept: check the name\n');
   if (output !== undefined) await writeStatement(output, whole);
   if (values.json) printJson(stdout, whole);
   else if (values.csv) stdout.write(toStatementCsv(whole));

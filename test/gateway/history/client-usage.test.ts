@@ -92,6 +92,16 @@ it('tells who comes by a trusted proxy the usage of the tenant that the proxy na
   }
 });
 
+it('tells operators of a tenant by the name that it was given, also if records leave out a part of that', async () => {
+  const tenant = encodeURIComponent('שלום\u200f');
+  const usage = await (await gateway.admin(`/admin/usage?by=tenant&since=1h&tenant=${tenant}`)).json();
+  expect(usage).toMatchObject({ total: { requests: 1 }, rows: [{ tenant: 'שלום' }] });
+  for (const path of ['records?', 'records?since=1h&', 'statement-records?since=1h&']) {
+    const answer = await (await gateway.admin(`/admin/${path}tenant=${tenant}`)).json();
+    expect((answer as { records: readonly object[] }).records).toHaveLength(1);
+  }
+});
+
 it('tells nobody without a key anything', async () => {
   const response = await fetch(`${gateway.url}/v1/usage`);
   expect(response.status).toBe(401);

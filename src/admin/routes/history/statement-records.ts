@@ -12,6 +12,7 @@ import {
   toTime,
 } from '../../history/history-answer.ts';
 import { readBefore, readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
+import { recordedName } from '../../query-params.ts';
 import { defineRoute, json } from '../../route.ts';
 
 /** Pages are digested in the thread of the history, and sent from the one that serves. */
@@ -64,7 +65,9 @@ export const listStatementRecords = defineRoute({
     'What `gateway statement` is made of, from the history of this gateway, in pages of at most 1,000 records. `since` and ' +
     '`until` are those of the month.',
   query: {
-    tenant: z.string().min(1, 'the name of a tenant').describe('Whose.'),
+    tenant: recordedName()
+      .refine((name) => name !== '', 'the name of a tenant')
+      .describe('Whose.'),
     ...spanParams,
     before: readBefore.describe('The page before this number: `next` of the last answer.'),
   },

@@ -18,6 +18,7 @@ import {
   stepParam,
   toStep,
 } from '../../history/time-span.ts';
+import { recordedName } from '../../query-params.ts';
 import { defineRoute, json } from '../../route.ts';
 import { roundTo3 } from '../../shown-record.ts';
 
@@ -83,7 +84,7 @@ export const readBy = (allowed: readonly Dimension[]) =>
     );
 
 const filter = (what: Dimension) =>
-  z.string().max(1024).optional().describe(`Only requests with exactly this \`${what}\`.`);
+  recordedName().optional().describe(`Only requests with exactly this \`${what}\`.`);
 
 /** GET /admin/usage. */
 export const showUsage = defineRoute({

@@ -13,6 +13,7 @@ import {
   toTime,
 } from '../../history/history-answer.ts';
 import { readBefore, readSpan, spanParams, spanSchema } from '../../history/time-span.ts';
+import { recordedName } from '../../query-params.ts';
 import { defineRoute, json } from '../../route.ts';
 import { afterParam, shownRecordSchema, toRecordJson } from '../../shown-record.ts';
 
@@ -37,7 +38,7 @@ export const listRecords = defineRoute({
     after: afterParam,
     replica: z.string().optional().describe('Only records with exactly this `replica`.'),
     model: z.string().optional().describe('Only records with exactly this `model`.'),
-    tenant: z.string().optional().describe('Only records with exactly this `tenant`.'),
+    tenant: recordedName().optional().describe('Only records with exactly this `tenant`.'),
     client: z.string().optional().describe('Only records with exactly this `client`.'),
     ...spanParams,
     before: readBefore.describe('With the history: the page before this number, `next` of the last answer.'),
