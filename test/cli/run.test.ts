@@ -29,6 +29,11 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
     ["an object's own method as command", ['constructor'], 'unknown command "constructor"'],
     ['an unknown option', ['--colour'], "unknown option '--colour'"],
     ['a mistyped option', ['drain', 'a', '--wiat'], "unknown option '--wiat' (did you mean '--wait'?)"],
+    [
+      'two gateways for a command that asks one',
+      ['drain', 'a', '--admin', 'http://gw-1', '--admin', 'http://gw-2'],
+      "option '--admin' is given twice: this command takes one",
+    ],
     ['a mistyped help', ['--hepl'], "unknown option '--hepl' (did you mean '--help'?)"],
     ["an object's own method as option", ['stats', '--constructor'], "unknown option '--constructor'"],
     ['an option without its value', ['-config'], "Option '-c, --config <value>' argument missing"],

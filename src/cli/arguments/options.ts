@@ -25,7 +25,7 @@ export function parseOptions<const T extends Options>(
 
 /** Parses options and any number of positional arguments. Throws a UsageError. */
 export function parseArguments<const T extends Options>(args: readonly string[], options: T) {
-  refuseUnknown(args, options);
+  refuseWrong(args, options);
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
@@ -33,12 +33,21 @@ export function parseArguments<const T extends Options>(args: readonly string[],
   }
 }
 
-/** Throws a UsageError for the first unknown option, with the option that was probably meant. */
-function refuseUnknown(args: readonly string[], options: Options): void {
+/**
+ * Throws a UsageError for the first unknown option, with the option that was probably meant, or the first that is given two
+ * values: a command that asks one gateway of two would otherwise do nothing at the other.
+ */
+function refuseWrong(args: readonly string[], options: Options): void {
   const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
+  const values = new Map<string, unknown>();
   for (const token of tokens) {
-    if (token.kind !== 'option' || Object.hasOwn(options, token.name)) continue;
-    const meant = token.name.length < 2 ? null : suggest(token.name, [...Object.keys(options), 'help']);
+    if (token.kind !== 'option') continue;
+    const { name, value } = token;
+    if (options[name]?.multiple !== true && values.has(name) && values.get(name) !== value)
+      throw new UsageError(`option '--${name}' is given twice: this command takes one`);
+    values.set(name, value);
+    if (Object.hasOwn(options, name)) continue;
+    const meant = name.length < 2 ? null : suggest(name, [...Object.keys(options), 'help']);
     const hint = meant === null ? '' : ` (did you mean '--${meant}'?)`;
     throw new UsageError(`unknown option '${token.rawName}'${hint}`);
   }
