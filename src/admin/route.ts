@@ -225,5 +225,6 @@ function parseQuery<Q extends z.ZodRawShape>(
   const [issue] = parsed.error.issues;
   const param = String(issue?.path[0]);
   // The schemas' messages say what is expected and never repeat the given value.
-  return new AdminError('invalid_request', { param, message: `${param}: ${issue?.message}` });
+  const message = given[param] === undefined ? 'missing' : issue?.message;
+  return new AdminError('invalid_request', { param, message: `${param}: ${message}` });
 }

@@ -21,7 +21,7 @@ export function toFigures({ figures, own, peers }: Comparison): Readonly<Record<
 
 /** The figures that people follow, in few words: `first token ×1.02, gaps ×0.99, 0.1 % errors, 412 requests`. */
 export function toShortText({ figures, own }: Comparison): string {
-  if (own === 0) return 'no requests yet';
+  if (own === 0) return 'too few requests';
   const ratio = (words: string, measure: 'first_token' | 'gaps' | 'duration') => {
     const value = differenceOf(figures, measure);
     return value === null ? [] : [`${words} ×${value.toFixed(2)}`];

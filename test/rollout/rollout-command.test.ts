@@ -296,7 +296,7 @@ describe('the verdict', () => {
       'true',
     );
     expect(stdout).toContain(
-      'a: cannot be judged yet: no requests yet; about 600 more are needed. It goes on serving',
+      'a: cannot be judged yet: too few requests; about 600 more are needed. It goes on serving',
     );
     expect(exitCode).toBe(4);
     expect(await drainedNames(gateway)).toEqual([]);

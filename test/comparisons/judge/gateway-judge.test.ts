@@ -6,7 +6,7 @@ test('a replica that is like its peers is good, and it is said how many requests
   expect(await scene.ask('r0')).toMatchObject({
     ...{ verdict: 'undecided', requests: 0, requestsNeeded: 600 },
     ...{ candidate: ['r0'], baseline: ['r1', 'r2', 'r3'] },
-    sentence: 'cannot be judged yet: no requests yet; about 600 more are needed',
+    sentence: 'cannot be judged yet: too few requests; about 600 more are needed',
   });
   const needed: (number | null)[] = [];
   let answer = await scene.ask('r0');
@@ -161,7 +161,7 @@ describe('which requests count', () => {
     Object.assign(r0 ?? {}, { rampShare: 0.5 });
     scene.pass(40, { slowness: 2 });
     expect(await scene.ask('r0')).toMatchObject({ verdict: 'undecided', figures: { error_share: 0.001 } });
-    expect(await scene.ask('r1', 'r0')).toMatchObject({ requests: 0, summary: 'no requests yet' });
+    expect(await scene.ask('r1', 'r0')).toMatchObject({ requests: 0, summary: 'too few requests' });
     Object.assign(r0 ?? {}, { rampShare: null });
     scene.pass(40, { slowness: 2 });
     expect(await scene.ask('r0')).toMatchObject({ verdict: 'bad' });

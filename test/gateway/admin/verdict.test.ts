@@ -136,6 +136,7 @@ test('no selector and no other value of a query is taken for what it is not', as
     expect([query, error]).toEqual([query, expect.objectContaining({ code: 'invalid_request', param })]);
     expect(error?.message).not.toMatch(/script|Evil|passwd/);
   }
+  expect((await ask(gateway, {})).error?.message).toBe('candidate: missing');
   const unknown = await ask(gateway, { candidate: 'aa' });
   expect(unknown.error).toMatchObject({
     code: 'replica_not_found',
