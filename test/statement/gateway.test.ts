@@ -288,14 +288,16 @@ describe('the command line', () => {
   });
 
   it('says that it knows no request of a tenant, whose name may be wrong', async () => {
-    const { exitCode, stdout, stderr } = await invoke([...asked(), ...admins(), '--tenant', 'acne'], ENV);
+    const of = (tenant: string, ...more: readonly string[]) =>
+      invoke([...asked(...more).with(2, tenant), ...admins()], ENV);
+    const { exitCode, stdout, stderr } = await of('acne');
     expect(exitCode).toBe(0);
     expect(stdout).toContain('acne');
     expect(stderr).toContain('gateway: no request of this tenant and month is kept: check the name\n');
-    expect((await invoke([...asked(), ...admins()], ENV)).stderr).not.toContain('check the name');
-    const marked = await invoke([...asked('--csv'), ...admins(), '--tenant', 'acme\u200f'], ENV);
+    expect((await of('acme')).stderr).not.toContain('check the name');
+    const marked = await of('acme\u200f', '--csv');
     expect(marked.stderr).not.toContain('check the name');
-    expect(marked.stdout).toBe((await invoke([...asked('--csv'), ...admins()], ENV)).stdout);
+    expect(marked.stdout).toBe((await of('acme', '--csv')).stdout);
   });
 
   it('makes no statement without one of the gateways or without a history, and counts one with two names once', async () => {
