@@ -6,6 +6,7 @@ import { toErrorCode } from '#otel/base';
 import type { OtlpOptions } from '#otel/collector';
 import { CONTENT_TYPES } from '#otel/collector';
 import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '#otel/otlp';
+import { BodyMemory } from './body-memory.ts';
 import { toCollectorMessage, toPartialSuccess } from './collector-answer.ts';
 import { convertSpans } from './convert-spans.ts';
 import type { ExportOutcome, RecordExporter } from './record-exporter.ts';
@@ -24,6 +25,8 @@ interface Answer {
   readonly headers: IncomingHttpHeaders;
   /** Null if it was larger than MAX_RESPONSE_BYTES. */
   readonly body: Buffer | null;
+  /** Whether the request was sent to its end. */
+  readonly isSent: boolean;
 }
 
 /** A call that ended without an answer and without a system error. */
@@ -45,6 +48,9 @@ export function createOtlpExporter(
   options: OtlpOptions,
   resourceSpans: EncodedResourceSpans,
 ): RecordExporter {
+  const memory = new BodyMemory();
+  const toBytes = (encodedSpans: readonly Uint8Array[]) =>
+    toBatch(options.protocol, resourceSpans, encodedSpans, (bytes) => memory.take(bytes));
   return {
     collector: options,
     async exportBatch(encodedSpans, signal) {
@@ -54,9 +60,11 @@ export function createOtlpExporter(
       signal.addEventListener('abort', onAbort, { once: true });
       try {
         if (signal.aborted) return { kind: 'unanswered', code: 'aborted' };
-        const { bytes, malformedCount } = await toBatch(options.protocol, resourceSpans, encodedSpans);
+        const { bytes, malformedCount } = await toBytes(encodedSpans);
         const body = await compressed(options.compression, bytes);
         const answer = await post(options, await options.headers(), body, end.signal);
+        // Of a call that broke off, the system may still read the body.
+        if (answer.isSent) memory.giveBack(bytes);
         return toOutcome(answer, CONTENT_TYPES[options.protocol], malformedCount);
       } catch (error) {
         return { kind: 'unanswered', code: toErrorCode(error, 'network') };
@@ -74,11 +82,12 @@ async function toBatch(
   protocol: OtlpOptions['protocol'],
   resourceSpans: EncodedResourceSpans,
   encodedSpans: readonly Uint8Array[],
-): Promise<{ readonly bytes: Buffer; readonly malformedCount: number }> {
+  allocate: (bytes: number) => Buffer<ArrayBuffer>,
+): Promise<{ readonly bytes: Buffer<ArrayBuffer>; readonly malformedCount: number }> {
   if (protocol === 'http/protobuf')
-    return { bytes: joinBatch(resourceSpans, encodedSpans), malformedCount: 0 };
+    return { bytes: joinBatch(resourceSpans, encodedSpans, allocate), malformedCount: 0 };
   const { spans, malformedCount } = await convertSpans(encodedSpans);
-  return { bytes: joinJsonBatch(resourceSpans, spans), malformedCount };
+  return { bytes: joinJsonBatch(resourceSpans, spans, allocate), malformedCount };
 }
 
 /** Level 1 takes a quarter of the default's time, for a fifth more bytes. */
@@ -111,7 +120,7 @@ function post(
     function fail(error: unknown): void {
       call.destroy();
       // The status of a failure is enough without its body; a success without its body may be a partial one.
-      if (head !== undefined && !isTaken(head.status)) resolve({ ...head, body: null });
+      if (head !== undefined && !isTaken(head.status)) resolve({ ...head, body: null, isSent: false });
       else reject(error);
     }
     // Not the `signal` option of the request: after an upgrade has taken its socket, it ignores that.
@@ -133,8 +142,9 @@ function post(
         head = { status, headers };
         readBody(response).then((bytes) => {
           // A server that answers before it has read the whole body may never read the rest.
-          if (!call.writableFinished) call.destroy();
-          resolve({ status, headers, body: bytes });
+          const isSent = call.writableFinished;
+          if (!isSent) call.destroy();
+          resolve({ status, headers, body: bytes, isSent });
         }, fail);
       })
       .on('error', fail)

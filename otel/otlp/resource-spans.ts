@@ -60,26 +60,41 @@ export function encodeResourceSpans(resource: Resource, version?: string): Encod
   };
 }
 
-/** Joins encoded spans to one OTLP/HTTP body in protobuf. */
+/** Joins encoded spans to one OTLP/HTTP body in protobuf. `allocate`: returns memory of a size in bytes. */
 export function joinBatch(
   { protobuf: { resource, scope, schemaUrl } }: EncodedResourceSpans,
   encodedSpans: readonly Uint8Array[],
-): Buffer {
+  allocate?: (bytes: number) => Buffer<ArrayBuffer>,
+): Buffer<ArrayBuffer> {
   const spanBytes = encodedSpans.reduce((bytes, { length }) => bytes + length, 0);
   const scopeSpansBytes = scope.length + spanBytes + schemaUrl.length;
   const scopeSpansHead = toHead(RESOURCE_SPANS.scopeSpans, scopeSpansBytes);
   const resourceSpansBytes = resource.length + scopeSpansHead.length + scopeSpansBytes;
   const head = toHead(TRACES_DATA.resourceSpans, resourceSpansBytes);
-  return Buffer.concat([head, resource, scopeSpansHead, scope, ...encodedSpans, schemaUrl]);
+  return concat([head, resource, scopeSpansHead, scope, ...encodedSpans, schemaUrl], allocate);
 }
 
-/** Joins spans in JSON, each a text in UTF-8, to one OTLP/HTTP body, or one line of a file. */
+/** Joins spans in JSON, each a text in UTF-8, to one OTLP/HTTP body, or one line of a file. `allocate`: as above. */
 export function joinJsonBatch(
   { json: { before, after } }: EncodedResourceSpans,
   spans: readonly Uint8Array[],
-): Buffer {
+  allocate?: (bytes: number) => Buffer<ArrayBuffer>,
+): Buffer<ArrayBuffer> {
   const parts = spans.flatMap((span, index) => (index === 0 ? [span] : [COMMA, span]));
-  return Buffer.concat([before, ...parts, after]);
+  return concat([before, ...parts, after], allocate);
+}
+
+function concat(
+  parts: readonly Uint8Array[],
+  allocate: (bytes: number) => Buffer<ArrayBuffer> = Buffer.allocUnsafe,
+): Buffer<ArrayBuffer> {
+  const bytes = allocate(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 /** The tag and the length of a message. */

@@ -57,6 +57,21 @@ describe.each(['http/protobuf', 'http/json'] as const)('%s', (protocol) => {
     expect(collector.spans[0]?.resource).toEqual({ 'service.name': 'spangate' });
   });
 
+  test('bodies that become shorter and longer have just their own spans', async () => {
+    const exporter = createExporter({ protocol });
+    const batches = [
+      ['a'.repeat(100_000), 'b'],
+      ['c'],
+      ['d', 'e'.repeat(300_000), 'f'],
+      ['g'.repeat(100_000), 'h'],
+    ];
+    for (const names of batches) {
+      const outcome = await exporter.exportBatch(names.map(encodeName), NEVER);
+      expect(outcome).toMatchObject({ kind: 'taken', rejectedCount: 0 });
+    }
+    expect(collector.spans.map(({ name }) => name)).toEqual(batches.flat());
+  });
+
   test('with compression, the body is gzip', async () => {
     await createExporter({ protocol, compression: 'gzip' }).exportBatch(ENCODED_SPANS, NEVER);
     expect(collector.calls[0]?.headers).toMatchObject({ 'content-encoding': 'gzip' });
