@@ -4,6 +4,7 @@ import type { NeededRole } from '#config/secrets';
 import type { Caller } from './access/caller.ts';
 import type { AdminCollaborators } from './admin-collaborators.ts';
 import { AdminError, type AdminErrorCode } from './admin-error.ts';
+import { toJsonLine } from './in-turns.ts';
 
 /** The body of a response. An iterable is sent piece by piece until it ends. */
 export type ResponseBody = string | Uint8Array | AsyncIterable<string | Uint8Array>;
@@ -20,17 +21,12 @@ export interface Content<T> {
  * JSON with this schema. The compiler checks handlers and the tests check responses; nothing is checked at run time.
  */
 export function json<S extends z.ZodType>(schema: S): Content<z.output<S>> {
-  return { mediaType: 'application/json', schema, encode: toJsonBody };
+  return { mediaType: 'application/json', schema, encode: toJsonLine };
 }
 
 /** Another media type, whose bytes the handler returns. */
 export function bytes(mediaType: string): Content<ResponseBody> {
   return { mediaType, schema: null, encode: (body) => body };
-}
-
-/** Ends with a line break, for people who read it in a terminal. */
-function toJsonBody(value: unknown): string {
-  return `${JSON.stringify(value)}\n`;
 }
 
 /** The names in braces of a path pattern, such as `name` in `/admin/replicas/{name}/drain`. */

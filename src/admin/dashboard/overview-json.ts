@@ -1,4 +1,3 @@
-import type { ReplicaJson } from '../schemas.ts';
 import { roundTo3 } from '../shown-record.ts';
 import type { Overview } from './overview.ts';
 import type { Figures } from './traffic/live-figures.ts';
@@ -8,22 +7,17 @@ import type { NamedTraffic } from './traffic/traffic-window.ts';
 
 type FiguresJson = Pick<
   Overview,
-  'time' | 'last_minute' | 'replicas' | 'models' | 'tenants' | 'collector' | 'history' | 'failure_reasons'
+  'time' | 'last_minute' | 'models' | 'tenants' | 'collector' | 'history' | 'failure_reasons'
 >;
 
 /** Converts the figures to their part of the overview. `nowEpochMs` is the time of the figures. */
 export function toFiguresJson(
-  { total, byReplica, byModel, byTenant, failureReasons, collector, history }: Figures,
-  replicas: readonly ReplicaJson[],
+  { total, byModel, byTenant, failureReasons, collector, history }: Figures,
   nowEpochMs: number,
 ): FiguresJson {
   return {
     time: new Date(nowEpochMs).toISOString(),
     last_minute: toTrafficJson(total),
-    replicas: replicas.map((replica) => {
-      const { traffic, trend } = byReplica.get(replica.name) ?? NO_ATTEMPTS;
-      return { ...replica, last_minute: toReplicaTrafficJson(traffic), trend };
-    }),
     models: byModel.map(toNamedJson),
     tenants: byTenant.map(toNamedJson),
     collector: { state: collector.kind, since: collector.since, failed_calls: collector.failedCalls },
@@ -35,6 +29,15 @@ export function toFiguresJson(
     })),
     failure_reasons: failureReasons,
   };
+}
+
+/** The figures of a replica. */
+export function toReplicaFiguresJson(
+  { byReplica }: Figures,
+  name: string,
+): Pick<Overview['replicas'][number], 'last_minute' | 'trend'> {
+  const { traffic, trend } = byReplica.get(name) ?? NO_ATTEMPTS;
+  return { last_minute: toReplicaTrafficJson(traffic), trend };
 }
 
 const NO_ATTEMPTS = {

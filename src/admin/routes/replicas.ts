@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapInTurns } from '../in-turns.ts';
 import { defineRoute, json } from '../route.ts';
 import {
   absentReplicaSchema,
@@ -30,9 +31,9 @@ export const listReplicas = defineRoute({
       }),
     ),
   },
-  handle: (_call, { registry, sources, fleet }) => ({
+  handle: async (_call, { registry, sources, fleet }) => ({
     body: {
-      replicas: registry.all.map((replica) => toReplicaJson(replica, fleet)),
+      replicas: await mapInTurns(registry.all, (replica) => toReplicaJson(replica, fleet)),
       sources: sources().map(toSourceJson),
       waiting: registry.waiting,
     },

@@ -4,7 +4,8 @@ import type { FleetControl, GatewayIdentity } from '../../admin-collaborators.ts
 import { toConditionsJson } from '../../condition-schema.ts';
 import type { EventLoopShare } from '../../dashboard/event-loop-shares.ts';
 import { type Overview, overviewSchema } from '../../dashboard/overview.ts';
-import { toFiguresJson } from '../../dashboard/overview-json.ts';
+import { toFiguresJson, toReplicaFiguresJson } from '../../dashboard/overview-json.ts';
+import { mapInTurns } from '../../in-turns.ts';
 import { defineRoute, json } from '../../route.ts';
 import { toReplicaJson, toStatsJson } from '../../schemas.ts';
 import { afterParam, roundTo3, toRecordJson } from '../../shown-record.ts';
@@ -38,11 +39,11 @@ export const showOverview = defineRoute({
     const { connections, bufferedBytes } = dashboard.usage();
     return {
       body: {
-        ...toFiguresJson(
-          figures,
-          registry.all.map((replica) => toReplicaJson(replica, fleet)),
-          Date.now(),
-        ),
+        ...toFiguresJson(figures, Date.now()),
+        replicas: await mapInTurns(registry.all, (replica) => ({
+          ...toReplicaJson(replica, fleet),
+          ...toReplicaFiguresJson(figures, replica.name),
+        })),
         conditions: toConditionsJson(conditions()),
         sources: sources().map(toSourceJson),
         waiting,
