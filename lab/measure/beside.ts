@@ -11,22 +11,26 @@ import { median } from '#testkit/programs/statistics.ts';
 
 const USAGE = `npm run lab -- measure/beside [options]
   Measures the CPU time of two kinds of requests in turn, so that the speed of the machine does not matter. Linux only.
-  --baseline DIR  requests through this gateway, and through one of another checkout; without it, requests through one
-                  gateway to a replica with a gpu_count, and to one without: what GPU time costs
+  --baseline DIR  requests through this gateway, and through one of another checkout
+  --history       requests through a gateway, and through one with \`history: off\`: what the history costs
+                  Without either: requests through one gateway to a replica with a gpu_count, and to one without: what
+                  GPU time costs
   --pairs N       how often, with new processes (default 6); V8 compiles each process a little differently
   --rounds N      turns of each process (default 8)
   --requests N    requests of a turn (default 2000)
-  --write         writes what GPU time costs into docs/evidence/metrics.md; not with --baseline`;
+  --write         writes what GPU time costs into docs/evidence/metrics.md, or what the history costs into
+                  docs/evidence/history.md; not with --baseline`;
 
-const { baseline, pairs, rounds, requests, write } = startProgram(USAGE, {
+const { baseline, history, pairs, rounds, requests, write } = startProgram(USAGE, {
   baseline: { type: 'string' },
+  history: { type: 'boolean', default: false },
   pairs: { type: 'string', default: '6' },
   rounds: { type: 'string', default: '8' },
   requests: { type: 'string', default: '2000' },
   write: { type: 'boolean', default: false },
 });
-if (write && baseline !== undefined)
-  throw new Error('--write is for the cost of GPU time, without --baseline');
+if (baseline !== undefined && (write || history))
+  throw new Error('--baseline goes neither with --write nor with --history');
 const PAIRS = toCount(pairs);
 const ROUNDS = toCount(rounds);
 const REQUESTS = toCount(requests);
@@ -43,7 +47,8 @@ await measure();
 
 async function measure(): Promise<void> {
   const { date, commit, machine } = readCircumstances();
-  const others = baseline === undefined ? 'without gpu_count' : resolve(baseline);
+  const others =
+    baseline !== undefined ? resolve(baseline) : history ? 'without history' : 'without gpu_count';
   console.log(`${date}, commit ${commit} beside ${others}, ${machine}`);
   console.log(`${PAIRS} pairs, ${ROUNDS} rounds of ${REQUESTS} requests each\n`);
   console.log('| pair | CPU per request, µs | beside it, µs | ratio |\n|---:|---:|---:|---:|');
@@ -58,12 +63,15 @@ async function measure(): Promise<void> {
   const result = `${median(ratios).toFixed(3)} (${least} to ${greatest})`;
   console.log(`\nmedian ratio ${result}`);
   if (!write) return;
+  const what = history
+    ? `A plain request takes ${result} times the CPU time that it takes with \`history: off\`, the history's thread included:`
+    : `A plain request to a replica with a \`gpu_count\` takes ${result} times the CPU time of one to a replica without:`;
   const text = [
-    `A plain request to a replica with a \`gpu_count\` takes ${result} times the CPU time of one to a replica without: the`,
-    `median of ${PAIRS} gateways, and the least and greatest, on ${date} at commit ${commit}, ${machine}.`,
+    what,
+    `the median of ${PAIRS} gateways, and the least and greatest, on ${date} at commit ${commit}, ${machine}.`,
   ];
   replaceBetween(
-    'docs/evidence/metrics.md',
+    `docs/evidence/${history ? 'history' : 'metrics'}.md`,
     '<!-- measured: measure/beside -->',
     '<!-- end -->',
     text.join('\n'),
@@ -72,9 +80,10 @@ async function measure(): Promise<void> {
 
 /** The median CPU time of a request of each kind, in µs. */
 async function comparePair(number: number): Promise<readonly [number, number]> {
-  await using pair = await (baseline === undefined
-    ? startKinds(number % 2 === 1)
-    : startCheckouts(resolve(baseline), number % 2 === 1));
+  const isSwapped = number % 2 === 1;
+  await using pair = await (baseline !== undefined || history
+    ? startBeside(resolve(baseline ?? ROOT), history ? { history: 'off' } : {}, isSwapped)
+    : startKinds(isSwapped));
   const spentUs: [number[], number[]] = [[], []];
   // In turn: a gateway that idles for seconds gives memory back, and then spends more on garbage.
   for (let warm = 0; warm < WARM_REQUESTS; warm += REQUESTS)
@@ -109,15 +118,17 @@ async function startKinds(isSwapped: boolean): Promise<Pair> {
 }
 
 /**
- * The same requests through a gateway of this checkout, and through one of another. `isSwapped`: the other one is started
- * first. Of two gateways of one checkout, the first takes 6 % more.
+ * The same requests through a gateway of this checkout, and through one of another, or with another configuration.
+ * `isSwapped`: the other one is started first. Of two equal gateways, the first takes 6 % more.
  */
-async function startCheckouts(other: string, isSwapped: boolean): Promise<Pair> {
+async function startBeside(other: string, otherConfig: object, isSwapped: boolean): Promise<Pair> {
   const started = new AsyncDisposableStack();
   const { url } = started.use(await startPlainReplica());
   const replicas = [{ name: 'a', url, models: ['m'], engine: 'vllm', gpu_count: 8 }];
-  const first = await startIn(started, isSwapped ? other : ROOT, replicas);
-  const second = await startIn(started, isSwapped ? ROOT : other, replicas);
+  const start = (isOther: boolean) =>
+    isOther ? startIn(started, other, replicas, otherConfig) : startIn(started, ROOT, replicas);
+  const first = await start(isSwapped);
+  const second = await start(!isSwapped);
   const [gateway, theirs] = isSwapped ? [second, first] : [first, second];
   return {
     kinds: [(count) => spendOnChats(gateway, count), (count) => spendOnChats(theirs, count)],
@@ -130,6 +141,7 @@ async function startIn(
   started: AsyncDisposableStack,
   checkout: string,
   replicas: readonly { readonly url: string; readonly [key: string]: unknown }[],
+  settings: object = {},
 ): Promise<GatewayProcess> {
   const folder = started.use(await mkdtempDisposable(join(tmpdir(), 'spangate-beside-'))).path;
   const config = {
@@ -137,6 +149,7 @@ async function startIn(
     state_dir: join(folder, 'state'),
     replicas,
     export: { endpoint: replicas[0]?.url },
+    ...settings,
   };
   return started.use(await startGateway(folder, config, {}, { checkout }));
 }
