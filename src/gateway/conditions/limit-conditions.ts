@@ -7,7 +7,7 @@ import { RecentCount } from './recent-count.ts';
 /** Fewer in a minute are what a limit is for. */
 const MANY = 3;
 
-/** For so long after the last refused request, the limit counts as reached. */
+/** For so long after the last refused request, the limit counts as reached, and longer while there is no room in it. */
 const LASTS_SECONDS = 10;
 
 /** Limits beyond this number are not watched: names may come from clients. */
@@ -50,9 +50,12 @@ export function createLimitProducer(
     for (const [key, { refusals, recent }] of watched) {
       const refused = recent.inLast(60);
       if (refused === 0) watched.delete(key);
-      if (refused < MANY || recent.inLast(LASTS_SECONDS) === 0) continue;
-      const finding = toFinding(refusals, refused, { rows, held });
-      if (finding !== null) found.push({ finding, refused });
+      // A reload may have taken the limit away.
+      const use = rows.useOf(refusals.name, refusals.limit);
+      if (refused < MANY || use === null) continue;
+      // Clients that wait for as long as Retry-After says are silent for longer.
+      if (recent.inLast(LASTS_SECONDS) === 0 && use.used < Math.min(use.share, use.allowed)) continue;
+      found.push({ finding: toFinding(refusals, refused, use, held), refused });
     }
     // Of several limits of one client or tenant the board takes the first.
     return found.sort((a, b) => b.refused - a.refused).map(({ finding }) => finding);
@@ -60,14 +63,11 @@ export function createLimitProducer(
 }
 
 function toFinding(
-  { name, owner, of, limit }: Refusals,
+  { owner, of, limit }: Refusals,
   refused: number,
-  { rows, held: holders }: { readonly rows: Pick<LimitRows, 'useOf'>; readonly held: SilentHolders },
-): Finding | null {
-  // A reload may have taken the limit away.
-  const use = rows.useOf(name, limit);
-  if (use === null) return null;
-  const { used, allowed, share, row } = use;
+  { used, allowed, share, row }: NonNullable<ReturnType<LimitRows['useOf']>>,
+  holders: SilentHolders,
+): Finding {
   const ofShare = share < allowed ? `, this gateway may use ${share} of it` : '';
   const bySilent = row === null ? undefined : holders.get(row);
   const silent = [...(bySilent?.values() ?? [])].reduce((sum, count) => sum + count, 0);

@@ -38,18 +38,37 @@ function createProducer() {
   };
 }
 
-test('a limit is reached from three refused requests on, until none was refused for ten seconds', () => {
-  const { told, refuse, pass } = createProducer();
+test('a limit is reached from three refused requests on, until none was refused for ten seconds and there is room', () => {
+  const { told, refuse, pass, useIs } = createProducer();
   refuse({ ...tenant, count: 2 });
   expect(told()).toEqual([]);
   pass(5);
   refuse({ ...tenant, count: 32 });
   const figures = { limit: 'max_inflight', allowed: 20, used: 20, refused: 34, silent: 0, held: '' };
   expect(told()).toEqual([{ id: 'tenant_limit_reached', subject: 'acme', ...figures }]);
+  pass(10);
+  expect(told()).toHaveLength(1);
+  useIs({ used: 19, allowed: 20, share: 19, row: 7 });
+  expect(told()).toHaveLength(1);
+  useIs({ used: 19, allowed: 20, share: 20, row: 7 });
+  expect(told()).toEqual([]);
+  refuse({ ...tenant, count: 1 });
+  expect(told()).toHaveLength(1);
   pass(9);
   expect(told()).toHaveLength(1);
-  pass(1);
+  useIs({ used: 20, allowed: 20, share: 20, row: 7 });
+  pass(51);
   expect(told()).toEqual([]);
+});
+
+test('a limit that clients reach again as soon as Retry-After lets them does not come and go', () => {
+  const { told, refuse, pass } = createProducer();
+  refuse({ ...tenant, limit: 'requests', count: 3 });
+  for (let second = 0; second < 120; second++) {
+    if (second % 12 === 11) refuse({ ...tenant, limit: 'requests', count: 2 });
+    expect(told()).toHaveLength(1);
+    pass(1);
+  }
 });
 
 test('of several limits of one subject the one that refuses most comes first', () => {
@@ -112,7 +131,7 @@ test.each([1, 2])('limits of a client and of a tenant are told, with %i workers'
     config: {
       gateway: { workers },
       clients: [
-        clientOf('batch', { requests_per_minute: 2, tenant: 'other' }),
+        clientOf('batch', { requests_per_minute: 6, tenant: 'other' }),
         clientOf('web', { tenant: 'acme' }),
       ],
       tenant_limits: { acme: { max_inflight: 2 } },
@@ -121,7 +140,9 @@ test.each([1, 2])('limits of a client and of a tenant are told, with %i workers'
   const leaving = new AbortController();
   const send = (key: string) =>
     gateway.chat({}, { headers: { 'x-api-key': key }, signal: leaving.signal }).catch(() => null);
-  const sent = ['web', 'batch'].flatMap((key) => Array.from({ length: 7 }, () => send(key)));
+  const sent = ['web', 'batch'].flatMap((key) =>
+    Array.from({ length: key === 'web' ? 7 : 11 }, () => send(key)),
+  );
   const on = (id: string) => expect.poll(() => conditionsOf(gateway, id), { timeout: 20_000 });
   await on('tenant_limit_reached').toMatchObject([
     {
@@ -131,7 +152,7 @@ test.each([1, 2])('limits of a client and of a tenant are told, with %i workers'
     },
   ]);
   await on('client_limit_reached').toMatchObject([
-    { subject: 'batch', figures: { limit: 'requests_per_minute', allowed: 2, used: 2, refused: 5 } },
+    { subject: 'batch', figures: { limit: 'requests_per_minute', allowed: 6, used: 6, refused: 5 } },
   ]);
   leaving.abort();
   await Promise.all(sent);
