@@ -5,8 +5,8 @@
 
 /** How many records are compressed together, and so read together. */
 export const FRAME_RECORDS = 256;
-/** A frame with long records is smaller. */
-export const FRAME_BYTES = 1024 ** 2;
+/** A frame with records of more than 1.5 KB, on average, has fewer. */
+export const FRAME_BYTES = 384 * 1024;
 const HEAD_BYTES = (1 + FRAME_RECORDS) * Uint32Array.BYTES_PER_ELEMENT;
 /** Memory of this size is used again. */
 const MEMORY_BYTES = HEAD_BYTES + FRAME_BYTES;
@@ -28,9 +28,14 @@ export class FrameWriter {
     return this.#end - HEAD_BYTES;
   }
 
+  /** Whether it has as many records as a frame can have. */
+  get isFull(): boolean {
+    return this.#count === FRAME_RECORDS;
+  }
+
   /** Whether a record fits into the frame. Any fits into an empty one. */
   hasRoom(length: number): boolean {
-    return this.#count < FRAME_RECORDS && (this.#count === 0 || this.bytes + length <= FRAME_BYTES);
+    return !this.isFull && (this.#count === 0 || this.bytes + length <= FRAME_BYTES);
   }
 
   /** Adds a record that fits. */

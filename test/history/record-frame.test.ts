@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { toRandom } from '#testkit/random.ts';
-import { FrameWriter, readFrames } from '../../src/history/record-frame.ts';
+import { FRAME_BYTES, FRAME_RECORDS, FrameWriter, readFrames } from '../../src/history/record-frame.ts';
 
 const MIB = 1024 ** 2;
-const LENGTHS = [1, 40, 1_300, 3_400, 70_000, 600_000, MIB, MIB + 1];
+const LENGTHS = [1, 40, 1_300, 3_400, 70_000, 200_000, FRAME_BYTES, FRAME_BYTES + 1, MIB];
 
 it('keeps each record as it was until its frame is given back, whatever comes after it', () => {
   const random = toRandom(34);
@@ -33,6 +33,7 @@ it('keeps each record as it was until its frame is given back, whatever comes af
     if (!frames.hasRoom(record.length)) take();
     frames.add(record);
     added.push(record);
+    expect(frames.isFull).toBe(added.length === FRAME_RECORDS);
     if (pick(200) === 0) take();
     if (pick(300) === 0) frames.trim();
     while (away.length > pick(8)) {

@@ -38,6 +38,11 @@ export class RecordFeed {
     return this.#chunkBytes + this.#frame.bytes + this.#losses.length * LOSS_BYTES;
   }
 
+  /** Those of the records that are in whole frames. */
+  get wholeBytes(): number {
+    return this.#chunkBytes;
+  }
+
   /** Whether nothing was added. */
   get isEmpty(): boolean {
     return this.bytes === 0 && this.#gaps.size === 0 && this.#events.length === 0;
@@ -52,6 +57,7 @@ export class RecordFeed {
     this.#keys.add(record);
     this.#usage.add(record);
     this.#addToInstance(record);
+    if (this.#frame.isFull) this.#closeChunk();
   }
 
   /** Records are not in the history; none: it lacks something else. */
