@@ -31,10 +31,9 @@ const settings = z.strictObject({
   compareMs: z.int().min(0),
   isForced: z.boolean(),
   reason: z.string().nullable(),
-  // These are absent in the files of earlier versions.
-  shadow: z.string().nullable().default(null),
-  onBad: z.string().nullable().default(null),
-  onBadThen: z.enum(COMMANDS.rollout.options['on-bad-then'].words).default('stop'),
+  shadow: z.string().nullable(),
+  onBad: z.string().nullable(),
+  onBadThen: z.enum(COMMANDS.rollout.options['on-bad-then'].words),
 });
 
 const gatewayIdentity = z.strictObject({
@@ -54,13 +53,13 @@ const rolloutState = z.strictObject({
   /** Whose replicas they are. Others may have replicas of the same names. */
   gateways: z.array(gatewayIdentity).min(1).readonly(),
   replicas: z.array(replicaState).min(1),
-  /** Replicas that a person takes as they are, whatever their verdict. Absent in the files of earlier versions. */
-  accepted: z.array(z.string()).readonly().default([]),
-  startedAt: z.iso.datetime().default(() => new Date().toISOString()),
+  /** Replicas that a person takes as they are, whatever their verdict. */
+  accepted: z.array(z.string()).readonly(),
+  startedAt: z.iso.datetime(),
   /** Greater by one each time that it goes on. */
-  run: z.int().min(1).default(1),
+  run: z.int().min(1),
   /** What has driven its latest run; null: not known. */
-  driverId: z.string().nullable().default(null),
+  driverId: z.string().nullable(),
 });
 
 /** A rollout as far as it is. */

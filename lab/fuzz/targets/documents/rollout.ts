@@ -65,7 +65,7 @@ function read(text: string): RolloutState | null {
 function state(random: Random): string {
   const hex = (digits: number) => value(random, `"${'a1'.repeat(digits / 2)}"`);
   const replicas = Array.from({ length: 1 + random.below(3) }, () => replica(random));
-  return `{"version":${value(random, '2')},"traceId":${hex(32)},"rootSpanId":${hex(16)},"givenUp":${value(random, '["0123abcd"]')},"settings":${settings(random)},"gateways":${value(random, `[${gateway(random)}]`)},"replicas":${value(random, `[${replicas.join(',')}]`)}}`;
+  return `{"version":${value(random, '2')},"traceId":${hex(32)},"rootSpanId":${hex(16)},"givenUp":${value(random, '["0123abcd"]')},"settings":${settings(random)},"gateways":${value(random, `[${gateway(random)}]`)},"replicas":${value(random, `[${replicas.join(',')}]`)},"accepted":${value(random, '["vllm-0"]')},"startedAt":${value(random, '"2026-11-21T08:00:00.000Z"')},"run":${value(random, '1')},"driverId":${value(random, 'null')}}`;
 }
 
 function gateway(random: Random): string {
@@ -87,7 +87,7 @@ function settings(random: Random): string {
     (name) => `"${name}":${value(random, '60000')}`,
   );
   const verdict = value(random, random.pick(['"strict"', '"off"', '"hold"', '"warn"']));
-  return `{"admins":${value(random, 'null')},"configPath":${value(random, '"/etc/spangate/gateway.yaml"')},"exec":${value(random, '"systemctl restart vllm"')},"maxUnavailable":${value(random, '1')},"verdict":${verdict},"reason":null,${[...flags, ...times].join(',')}}`;
+  return `{"admins":${value(random, 'null')},"configPath":${value(random, '"/etc/spangate/gateway.yaml"')},"exec":${value(random, '"systemctl restart vllm"')},"maxUnavailable":${value(random, '1')},"verdict":${verdict},"reason":null,"shadow":${value(random, 'null')},"onBad":${value(random, '"rollback.sh"')},"onBadThen":${value(random, random.pick(['"stop"', '"continue"']))},${[...flags, ...times].join(',')}}`;
 }
 
 /** This value in most cases, else another. */
