@@ -173,14 +173,19 @@ export class Admission {
   }
 
   #toLines(kind: BudgetKind): string {
-    const budgets = this.#limits.flatMap((limits) => {
+    let tightest: {
+      readonly perMinute: number;
+      readonly fullInNs: number;
+      readonly remaining: number;
+    } | null = null;
+    for (const limits of this.#limits) {
       const perMinute = perMinuteOf(kind, limits);
-      if (perMinute === null) return [];
+      if (perMinute === null) continue;
       const fullInNs = this.#table.fullInNs(kind, limits.row);
-      return { perMinute, fullInNs, remaining: toRemaining(fullInNs, perMinute) };
-    });
-    const [tightest] = budgets.sort((a, b) => a.remaining - b.remaining);
-    if (tightest === undefined) return '';
+      const remaining = toRemaining(fullInNs, perMinute);
+      if (tightest === null || remaining < tightest.remaining) tightest = { perMinute, fullInNs, remaining };
+    }
+    if (tightest === null) return '';
     return (
       `x-ratelimit-limit-${kind}: ${tightest.perMinute}\r\n` +
       `x-ratelimit-remaining-${kind}: ${tightest.remaining}\r\n` +

@@ -32,7 +32,10 @@ export class TenantLimits {
     this.#rows.clear();
   }
 
-  /** The limits of a tenant, by the name that records have. A promise for one that this thread does not know yet; it never rejects. */
+  /**
+   * The limits of a tenant, by the name that records have. A promise for one that this thread does not know yet; it never
+   * rejects.
+   */
   limitsOf(tenant: string): TenantAnswer | Promise<TenantAnswer> {
     const own = this.#named.get(tenant);
     const limits = own === undefined ? this.#rest : own;
