@@ -27,15 +27,15 @@ const TABLE = `
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #rollout-board/facts #state-dir zod node:
 #rollout-board    #base/parsed #rollout-board/facts #state-dir zod node:
-#comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/pairs zod node:
+#comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/blocks #verdict/pairs zod node:
 #fleet            #access/limits #base/parsed #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/record/registry
 #statement        #base #base/parsed #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
 #records          #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry #records/files node:
 #records/files    #otel/disk #otel/otlp #otel/otlp-json node:
-#replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict node:
+#replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict/blocks node:
 #replicas/discovery #base #base/parsed #config #otel/base #replicas #replicas/health #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/terms undici node:
-#replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict node:
+#replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict #verdict/blocks node:
 #replicas/probes  #base/parsed #replicas/reachability #replicas/registry #replicas/terms undici node:
 #replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
 #replicas/drains  #base/parsed #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
@@ -73,7 +73,7 @@ const TABLE = `
 #otel/encoding    @opentelemetry/
 #base,#base/embedded,#config/values,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
 #verdict/pairs    #verdict #verdict/evidence
-#verdict          #verdict/evidence
+#verdict          #verdict/blocks #verdict/evidence
 `;
 
 /** The table, read: door → doors and packages. */

@@ -8,7 +8,8 @@ import {
   type PairScenario,
   type SimulatedPair,
 } from '#testkit/verdict/simulate-pairs.ts';
-import { GroupComparison, type Observation } from '#verdict';
+import { GroupComparison } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { PairedComparison, type PairObservation } from '#verdict/pairs';
 
 const USAGE = `npm run lab -- measure/pairs [--pairs N] [--bad N] [--write]

@@ -8,12 +8,9 @@
  */
 
 export { JudgeExchange } from './fleet/judge-exchange.ts';
-export type { GroupName, GroupsProblem } from './groups/find-groups.ts';
-export type { PodsProblem } from './groups/pod-labels.ts';
-export { parseSelector, SELECTOR_FORM, type Selector } from './groups/selector.ts';
-export { type Answer, type ComparisonState, GatewayJudge } from './judge/gateway-judge.ts';
+export { parseSelector, SELECTOR_FORM } from './groups/selector.ts';
+export { type Answer, GatewayJudge, type Refusal } from './judge/gateway-judge.ts';
 export { WRONG_BY_ITSELF } from './judge/judge-groups.ts';
-export type { PairsReport } from './pairs/judge-pairs.ts';
-export { PairLog, type ShadowCounts } from './pairs/pair-log.ts';
+export { PairLog } from './pairs/pair-log.ts';
 export { RequestRing } from './requests/request-ring.ts';
 export { type OutcomeReading, toObservations } from './requests/to-observations.ts';

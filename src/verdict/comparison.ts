@@ -1,7 +1,7 @@
+import type { Block, Observation } from '#verdict/blocks';
 import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from '#verdict/evidence';
 import { COUNT_BETS, type Counts, countGains } from './count-difference.ts';
 import { addFigures, type Figures, joinFigures, NO_FIGURES } from './figures.ts';
-import type { Block, Observation } from './observation.ts';
 import { rankDifference } from './rank-difference.ts';
 import { kindOf, MEASURES, type Measure, toPairs } from './strata.ts';
 

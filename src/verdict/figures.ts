@@ -1,4 +1,4 @@
-import type { Block, Observation } from './observation.ts';
+import type { Block, Observation } from '#verdict/blocks';
 import type { Pair } from './rank-difference.ts';
 import type { Measure } from './strata.ts';
 

@@ -1,7 +1,7 @@
+import type { Block } from '#verdict/blocks';
 import { type Comparison, compareBlock, EMPTY_COMPARISON, joinComparisons } from './comparison.ts';
 import { toFigures, toShortText, toWrongText } from './describe.ts';
 import { DIMENSIONS, type Dimension, type Judgement, judge, toRequestsNeeded } from './judge.ts';
-import type { Block } from './observation.ts';
 
 /** The dimensions that do not depend on the content of prompts. */
 const NOT_BY_CONTENT: readonly Dimension[] = ['first_token', 'gaps', 'duration', 'errors'];

@@ -1,4 +1,4 @@
-import type { Observation } from './observation.ts';
+import type { Observation } from '#verdict/blocks';
 import type { Pair } from './rank-difference.ts';
 
 /** What is measured of each request. */

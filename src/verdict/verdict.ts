@@ -6,10 +6,7 @@
  * the time. #verdict/pairs compares answers to the same requests.
  */
 
-export { isFull, MIN_BLOCK_MS, MIN_REQUESTS, thinIndices } from './block-filling.ts';
 export { BETS, type Comparison, FINISHES } from './comparison.ts';
 export { type Certainty, GroupComparison } from './group-comparison.ts';
 export type { Judgement } from './judge.ts';
-export type { Block, Observation } from './observation.ts';
-export { SilenceWatch } from './silence.ts';
 export { FALSE_ALARMS_PER_DAY, ReplicaWatch, type WatchedDimension } from './watch.ts';

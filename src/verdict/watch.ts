@@ -1,3 +1,5 @@
+import type { Block } from '#verdict/blocks';
+import { MIN_BLOCK_MS } from '#verdict/blocks';
 import {
   type Evidence,
   logEvidence,
@@ -6,12 +8,10 @@ import {
   symmetricGains,
   withGainsSince,
 } from '#verdict/evidence';
-import { MIN_BLOCK_MS } from './block-filling.ts';
 import { byKind, errorGains, TIMES } from './comparison.ts';
 import { COUNT_BETS } from './count-difference.ts';
 import { toWrongText } from './describe.ts';
 import { addFigures, type Figures, NO_FIGURES } from './figures.ts';
-import type { Block } from './observation.ts';
 import { rankDifference } from './rank-difference.ts';
 import { toPairs } from './strata.ts';
 

@@ -1,4 +1,5 @@
-import { type Block, GroupComparison, type Judgement } from '#verdict';
+import { GroupComparison, type Judgement } from '#verdict';
+import type { Block } from '#verdict/blocks';
 import { type Scenario, simulateSeconds } from './workload.ts';
 
 /** How one simulated rollout ended. */

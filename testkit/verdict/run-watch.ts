@@ -1,4 +1,5 @@
-import { type Block, FALSE_ALARMS_PER_DAY, isFull, ReplicaWatch, type WatchedDimension } from '#verdict';
+import { FALSE_ALARMS_PER_DAY, ReplicaWatch, type WatchedDimension } from '#verdict';
+import { type Block, isFull } from '#verdict/blocks';
 import { type Scenario, simulateSeconds } from './workload.ts';
 
 /** A replica that was found bad. */

@@ -1,4 +1,4 @@
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 
 /** How the requests of a simulated rollout differ from the plainest ones. All of them may be on at once. */
 export interface Scenario {

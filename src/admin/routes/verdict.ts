@@ -1,13 +1,5 @@
 import { z } from 'zod';
-import {
-  type Answer,
-  type GroupName,
-  type GroupsProblem,
-  type PodsProblem,
-  parseSelector,
-  SELECTOR_FORM,
-  WRONG_BY_ITSELF,
-} from '#comparisons';
+import { type Answer, parseSelector, type Refusal, SELECTOR_FORM, WRONG_BY_ITSELF } from '#comparisons';
 import { ADMIN_ERRORS, AdminError } from '../admin-error.ts';
 import { percentParam } from '../query-params.ts';
 import { defineRoute, json } from '../route.ts';
@@ -259,10 +251,7 @@ function toPairsJson(
 /** How many names of an overlap an error lists. */
 const MAX_LISTED = 8;
 
-function toAdminError(
-  problem: GroupsProblem | PodsProblem,
-  registry: Parameters<typeof replicaNotFound>[1],
-): AdminError {
+function toAdminError(problem: Refusal, registry: Parameters<typeof replicaNotFound>[1]): AdminError {
   switch (problem.code) {
     case 'replica_not_found':
       return replicaNotFound(problem.name, registry);
@@ -291,7 +280,7 @@ function toAdminError(
 const RIGHT =
   'Its service account needs the rule apiGroups [""], resources [pods], verbs [list] in the Role of the namespace.';
 
-const NOTHING: Readonly<Record<GroupName, string>> = {
+const NOTHING: Readonly<Record<'candidate' | 'baseline', string>> = {
   candidate: 'No replica is what `candidate` says.',
   baseline: 'No replica is what `baseline` says; if it says nothing, there is no other replica of the model.',
 };

@@ -39,6 +39,9 @@ export interface Answer extends Verdict {
   readonly pairs: PairsReport | null;
 }
 
+/** Why nothing can be compared. */
+export type Refusal = GroupsProblem | PodsProblem;
+
 /** A comparison that is going on, for metrics. */
 export interface ComparisonState {
   readonly candidate: string;
@@ -135,7 +138,7 @@ export class GatewayJudge {
   }
 
   /** Compares, or says why it cannot. */
-  async ask(question: Question): Promise<Answer | GroupsProblem | PodsProblem> {
+  async ask(question: Question): Promise<Answer | Refusal> {
     const { registry, ring, pairLog, exchange, nowMs, epochMs } = this.#collaborators;
     this.#forgetUnasked();
     const gone = new Set([...this.#runs.values()].flatMap(({ groups }) => [...groups.baseline]));

@@ -1,6 +1,8 @@
-import { GroupComparison, isFull, SilenceWatch, thinIndices } from '#verdict';
+import { GroupComparison } from '#verdict';
+import { isFull, thinIndices } from '#verdict/blocks';
 import type { Groups } from '../groups/find-groups.ts';
 import type { RequestRing } from '../requests/request-ring.ts';
+import { SilenceWatch } from './silence-watch.ts';
 
 /** What is known of the replicas of a comparison when it goes on. */
 export interface Moment {

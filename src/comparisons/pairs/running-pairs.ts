@@ -1,4 +1,4 @@
-import { MIN_BLOCK_MS, MIN_REQUESTS, thinIndices } from '#verdict';
+import { isFull, thinIndices } from '#verdict/blocks';
 import { PairedComparison, type PairObservation } from '#verdict/pairs';
 import type { Groups } from '../groups/find-groups.ts';
 import type { PairLog } from './pair-log.ts';
@@ -43,8 +43,9 @@ export class RunningPairs {
       if (!candidate.has(pair.shadow) || !baseline.has(pair.primary)) continue;
       this.#block.push(pair);
       const endedMs = this.#log.endedMsOf(number);
-      if (endedMs - this.#blockSinceMs < MIN_BLOCK_MS || this.#block.length < MIN_REQUESTS) continue;
       const block = this.#block;
+      const size = { spanMs: endedMs - this.#blockSinceMs, own: block.length, peers: block.length };
+      if (!isFull(size)) continue;
       this.comparison.addBlock(thinIndices(block.length, 'own').flatMap((index) => block[index] ?? []));
       this.#block = [];
       this.#blockSinceMs = endedMs;

@@ -1,4 +1,4 @@
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 
 /** Requests in a chunk. */
 export const CHUNK_SIZE = 8_192;

@@ -1,5 +1,5 @@
 import type { RequestRecord } from '#otel/record/registry';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { findSince } from '../find-since.ts';
 import { CHUNK_SIZE, Chunk } from './chunk.ts';
 import { type OutcomeReading, toObservations } from './to-observations.ts';

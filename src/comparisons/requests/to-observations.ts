@@ -5,7 +5,7 @@ import {
   toMsBeforeLastAttempt,
 } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 
 /** Characters of a prompt for which one token is counted where the engine counts none. */
 const CHARS_PER_TOKEN = 4;

@@ -29,7 +29,7 @@ import {
 import type { SharedState } from '#replicas/shared';
 import type { PoolSnapshot } from '#replicas/terms';
 import type { OnStateWrite } from '#state-dir';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { type ModelAvailability, toModelAvailabilities } from './model-availability.ts';
 
 export interface ReplicaControlSettings {

@@ -1,4 +1,4 @@
-import { type Block, type Observation, thinIndices } from '#verdict';
+import { type Block, type Observation, thinIndices } from '#verdict/blocks';
 
 /** The latest requests that are kept, of all replicas, and of each. Each takes about 200 bytes. */
 const MAX_KEPT = 65_536;

@@ -1,7 +1,8 @@
 import type { HealthJudge, HealthVerdict } from '#replicas/health-state';
 import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 import type { SharedState } from '#replicas/shared';
-import { type Block, isFull, MIN_BLOCK_MS, MIN_REQUESTS, type Observation, ReplicaWatch } from '#verdict';
+import { ReplicaWatch } from '#verdict';
+import { type Block, isFull, MIN_BLOCK_MS, MIN_REQUESTS, type Observation } from '#verdict/blocks';
 import type { HealthDecisions } from './health-decisions.ts';
 import { PeerBlocks } from './peer-blocks.ts';
 import { canBeSpared, PeerFinder } from './peers.ts';

@@ -4,7 +4,7 @@ import type { ListedPodUids } from '#replicas/discovery';
 import type { RegisteredReplica } from '#replicas/registry';
 import { toRandom } from '#testkit/random.ts';
 import { PLAIN, type Scenario, simulateSeconds } from '#testkit/verdict/workload.ts';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { parseSelector } from '../../../src/comparisons/groups/selector.ts';
 import { GatewayJudge, type Question } from '../../../src/comparisons/judge/gateway-judge.ts';
 import { PairLog } from '../../../src/comparisons/pairs/pair-log.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { FailedAttempt, RequestRecord } from '#otel/record/registry';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { RequestRing } from '../../../src/comparisons/requests/request-ring.ts';
 
 const recordOf = (replica: string, members: Partial<RequestRecord> = {}): RequestRecord => ({

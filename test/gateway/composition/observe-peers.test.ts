@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { LEAST_RECORD } from '#testkit/records/records.ts';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { createPeerObserver } from '../../../src/gateway/composition/observe-peers.ts';
 
 /** What a request shows whose record has these members, after these attempts failed. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { PeerBlocks } from '../../../src/replicas/health/peer-blocks.ts';
 
 /** A request of a replica, known by its time. */

@@ -4,7 +4,7 @@ import type { HealthDecision } from '#replicas/health-state';
 import { createPools, type PoolOptions, toReplicaConfig } from '#testkit/pool.ts';
 import { toRandom } from '#testkit/random.ts';
 import { PLAIN, simulateSeconds } from '#testkit/verdict/workload.ts';
-import type { Observation } from '#verdict';
+import type { Observation } from '#verdict/blocks';
 import { type PeerSettings, PeerWatch } from '../../../src/replicas/health/peer-watch.ts';
 
 const NAMES = ['r0', 'r1', 'r2', 'r3'] as const;
