@@ -15,7 +15,7 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 
 /** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
-#cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
+#cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/addresses #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
 #gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #rehearsal #replicas #replicas/control #replicas/discovery #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
 #shadow           #base/parsed #json #otel/span #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
 #background       #access/limits #base #base/parsed #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/probes #replicas/registry #replicas/shared #state-dir node:
@@ -43,7 +43,7 @@ const TABLE = `
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
 #replicas         #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
 #otel/disk        #otel/base #otel/export #otel/files #otel/otlp node:
-#cli/admin-client #base #base/parsed #cli/command #cli/terminal #config/secrets #config/values undici node:
+#cli/admin-client #base #base/parsed #cli/command #cli/terminal #config/addresses #config/secrets undici node:
 #replicas/shared  #replicas/health-state #replicas/ramps #replicas/reachability #replicas/silence #shared-memory
 #cli/terminal     #cli/command #otel/base node:
 #otel/export      #otel/base #otel/collector #otel/encoding #otel/otlp #otel/otlp-json @opentelemetry/ node:
@@ -58,7 +58,7 @@ const TABLE = `
 #access/limits    #base #config #otel/base #shared-memory node:
 #cli/command      #config #config/secrets
 #otel/record      #otel/outcome #otel/record/registry @opentelemetry/
-#config           #base #config/secrets #config/values yaml zod node:
+#config           #base #config/addresses #config/secrets #config/values yaml zod node:
 #wire/client      #shared-memory #wire #wire/message node:
 #wire/upstream    #wire #wire/message node:
 #otel/collector   #otel/base @opentelemetry/ node:
@@ -71,7 +71,7 @@ const TABLE = `
 #json             #json/bytes #json/strings
 #config/secrets   #base node:
 #otel/encoding    @opentelemetry/
-#base,#base/embedded,#config/values,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
+#base,#base/embedded,#config/addresses,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
 #verdict/pairs    #verdict #verdict/evidence
 #verdict          #verdict/blocks #verdict/evidence
 `;

@@ -10,6 +10,6 @@ export { atMostOncePerMinute } from './at-most-once-per-minute.ts';
 export { closestName, isSameName } from './closest-name.ts';
 export { explainFileCode, toFileProblem } from './file-problem.ts';
 export { inParallel } from './in-parallel.ts';
-export { createInTurn, type InTurn } from './in-turn.ts';
+export { createInTurn } from './in-turn.ts';
 export { RepeatedCheck } from './repeated-check.ts';
 export { orStartError, StartError, tryCertificates, UnusableSettingError } from './start-error.ts';

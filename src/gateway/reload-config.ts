@@ -1,5 +1,5 @@
 import type { ReloadOutcome } from '#admin';
-import { type InTurn, StartError } from '#base';
+import { type createInTurn, StartError } from '#base';
 import { type Config, ConfigError, planReload } from '#config';
 import { type EnvironmentSecrets, findChangedSecrets, SecretError } from '#config/secrets';
 import type { AdminAction } from '#otel/span';
@@ -31,7 +31,7 @@ interface AppliedConfig {
 /** What a reload works with. A pino logger fits as `log`. */
 export interface ReloadCollaborators {
   /** Reloads run in turn with what else changes the configuration in effect. */
-  readonly inTurn: InTurn;
+  readonly inTurn: ReturnType<typeof createInTurn>;
   /** Those of the start. */
   readonly secrets: EnvironmentSecrets;
   /** Applies another configuration, all of it or nothing; resolves when every worker uses it. */

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type InTurn, RepeatedCheck } from '#base';
+import { type createInTurn, RepeatedCheck } from '#base';
 import type { TlsMaterial } from '#wire/client';
 import type { Certificates } from './certificate-files.ts';
 
@@ -8,7 +8,7 @@ export interface CertificateWatcherCollaborators {
   /** How often the files are read. */
   readonly intervalMs: number;
   /** Checks run in turn with what else changes the configuration in effect. */
-  readonly inTurn: InTurn;
+  readonly inTurn: ReturnType<typeof createInTurn>;
   /** Reads the files. Rejects with a StartError if they cannot be used. */
   readonly read: () => Promise<Certificates>;
   /** Uses these for handshakes of clients from now on. */

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type InTurn, RepeatedCheck, StartError } from '#base';
+import { type createInTurn, RepeatedCheck, StartError } from '#base';
 import { type ClientList, type ClientSources, readClients, readVersion } from './read-clients.ts';
 
 export interface ClientsWatcherCollaborators {
   /** How often the file is looked at. */
   readonly intervalMs: number;
   /** Checks run in turn with what else changes the configuration in effect. */
-  readonly inTurn: InTurn;
+  readonly inTurn: ReturnType<typeof createInTurn>;
   /** The configuration in effect. */
   readonly sources: () => ClientSources;
   /** Uses these clients for requests from now on. Rejects with a StartError if it cannot. */

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { tryCertificates, UnusableSettingError } from '#base';
 import { findConfigPath, type Invocation, readConfigFile, requireConfigPath, UsageError } from '#cli/command';
-import { type ListenAddress, parseBaseUrl, printListenAddress } from '#config/values';
+import { type ListenAddress, parseBaseUrl, printListenAddress } from '#config/addresses';
 
 /** Where the admin API of a gateway is, and how it is reached. */
 export interface GatewayAddress {

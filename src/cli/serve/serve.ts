@@ -4,6 +4,7 @@ import { readVersion } from '#base/embedded';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, readConfigFile, requireConfigPath } from '#cli/command';
 import type { Config } from '#config';
+import { isLoopback, printListenAddress } from '#config/addresses';
 import {
   type AdminToken,
   allows,
@@ -11,7 +12,6 @@ import {
   readEnvironmentSecrets,
   TOKEN_VARIABLES,
 } from '#config/secrets';
-import { isLoopback, printListenAddress } from '#config/values';
 import type { Gateway, ServingGateway } from '#gateway';
 import { toShownName } from '#otel/base';
 import { createLogger } from './log/logger.ts';

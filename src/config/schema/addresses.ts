@@ -5,7 +5,7 @@ import {
   parseListenAddress,
   parseUrl,
   printListenAddress,
-} from '#config/values';
+} from '#config/addresses';
 import { textOf } from './codecs.ts';
 import { facts } from './keys.ts';
 

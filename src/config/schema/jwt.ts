@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseUrl } from '#config/values';
+import { parseUrl } from '#config/addresses';
 import { clientLimits } from './clients.ts';
 import { listOf, oneOf, oneOrMore } from './codecs.ts';
 import { facts, section } from './keys.ts';

@@ -1,5 +1,5 @@
 import { hostname, networkInterfaces } from 'node:os';
-import { isLoopback, type ListenAddress, printListenAddress } from '#config/values';
+import { isLoopback, type ListenAddress, printListenAddress } from '#config/addresses';
 import { BASIC_PATHS, PATHS_OF_ENDPOINT } from '../schema/endpoint-paths.ts';
 import { configSchema } from '../schema.ts';
 import { isObject, type Violation } from './violation.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBaseUrl } from '#config/values';
+import { parseBaseUrl } from '#config/addresses';
 import {
   network,
   parseCollectorUrl,

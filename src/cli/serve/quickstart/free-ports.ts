@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { orStartError, StartError } from '#base';
-import { type ListenAddress, parseListenAddress, printListenAddress } from '#config/values';
+import { type ListenAddress, parseListenAddress, printListenAddress } from '#config/addresses';
 
 /** An option of the quickstart with its address. */
 interface Wanted {
