@@ -18,10 +18,10 @@ const TABLE = `
 #cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/addresses #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
 #gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #rehearsal #replicas #replicas/control #replicas/discovery #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
 #shadow           #base/parsed #json #otel/span #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
-#background       #access/limits #base #base/parsed #otel/record #otel/record/registry #otel/span #proxy #replicas #replicas/probes #replicas/registry #replicas/shared #state-dir node:
+#background       #access/limits #base #base/parsed #otel/record #otel/record/registry #otel/span #proxy #replicas/gpu-time #replicas/probes #replicas/registry #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #base/embedded #base/parsed #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
-#proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
+#proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/files #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/gpu-time #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
 #otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #history          #base #base/embedded #otel/ledger #otel/otlp #otel/outcome #otel/record/registry #otel/span node:
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
@@ -37,14 +37,14 @@ const TABLE = `
 #replicas/discovery #base #base/parsed #config #otel/base #replicas #replicas/health #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/terms undici node:
 #replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict #verdict/blocks node:
 #replicas/probes  #base/parsed #replicas/reachability #replicas/registry #replicas/terms undici node:
-#replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
+#replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
 #replicas/drains  #base/parsed #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
 #otel/ledger      #otel/base #otel/disk #otel/otlp #otel/record/registry
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
-#replicas         #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
+#replicas         #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
 #otel/disk        #otel/base #otel/export #otel/files #otel/otlp node:
 #cli/admin-client #base #base/parsed #cli/command #cli/terminal #config/addresses #config/secrets undici node:
-#replicas/shared  #replicas/health-state #replicas/ramps #replicas/reachability #replicas/silence #shared-memory
+#replicas/shared  #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/silence #shared-memory
 #cli/terminal     #cli/command #otel/base node:
 #otel/export      #otel/base #otel/collector #otel/encoding #otel/otlp #otel/otlp-json @opentelemetry/ node:
 #access/clients   #access/limits #base #config #otel/files node:
@@ -65,7 +65,7 @@ const TABLE = `
 #rollout-board/facts #otel/base zod
 #otel/resource    #otel/base #otel/files @opentelemetry/ node:
 #state-dir        #otel/files node:
-#replicas/health-state,#replicas/ramps,#replicas/silence #shared-memory
+#replicas/gpu-time,#replicas/health-state,#replicas/ramps,#replicas/silence #shared-memory
 #replicas/stored-responses #shared-memory node:
 #otel/outcome     #otel/record/registry
 #json             #json/bytes #json/strings

@@ -2,7 +2,7 @@ import type { LimitRows } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { EndParkedSpan } from '#otel/span';
 import type { BackgroundResponse, ResponseFields } from '#proxy';
-import { GpuShare } from '#replicas';
+import { GpuShare } from '#replicas/gpu-time';
 import {
   type BackgroundCounts,
   type BackgroundServer,

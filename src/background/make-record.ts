@@ -1,7 +1,8 @@
 import type { LimitRows } from '#access/limits';
 import type { EndParkedSpan } from '#otel/span';
-import { addGpuTime, type ResponseFields } from '#proxy';
-import type { GpuShare } from '#replicas';
+import type { ResponseFields } from '#proxy';
+import type { GpuShare } from '#replicas/gpu-time';
+import { addGpuTime } from '#replicas/gpu-time';
 import type { StoredResponse } from './background-file.ts';
 import type { BackgroundEnd } from './decide-follow.ts';
 

@@ -14,7 +14,6 @@ export { endpointsByPath } from './endpoints/table.ts';
 export { createProxy } from './handle-request.ts';
 export type { ProxyLog, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 export type { BackgroundResponse } from './record/background-response.ts';
-export { addGpuTime } from './record/gpu-time.ts';
 export { loadSalt } from './record/salt.ts';
 export { createBodyInspector } from './request/inspection/body-inspector.ts';
 export { AnswerReader, type OutputSink } from './response/answer-reader.ts';

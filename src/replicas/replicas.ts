@@ -3,11 +3,10 @@
  * connections.
  *
  * It never knows which replicas there should be: the control plane tells it by snapshots and shared memory.
- * Begin with data/pool.ts; data/lease.ts is what a request holds, data/gpu-share.ts its part of the GPU time.
+ * Begin with data/pool.ts; data/lease.ts is what a request holds.
  */
 
 export { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from './data/connections.ts';
-export { GpuShare } from './data/gpu-share.ts';
 export { Lease, type NoLease } from './data/lease.ts';
 export { type KnownResponse, type PoolSettings, ReplicaPool } from './data/pool.ts';
 export { Fingerprint, type Replica } from './data/replica.ts';

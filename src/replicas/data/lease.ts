@@ -1,6 +1,6 @@
+import type { GpuShare } from '#replicas/gpu-time';
 import type { Route } from '#replicas/route';
 import type { decideWhyNone } from '#replicas/routing';
-import type { GpuShare } from './gpu-share.ts';
 import type { Replica } from './replica.ts';
 
 /** One unit of `inflight` on a replica, already counted. Released once, however often it is disposed. */

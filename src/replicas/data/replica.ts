@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { GpuShare } from '#replicas/gpu-time';
 import type { HealthDecision } from '#replicas/health-state';
 import { type ReachabilityReason, toConnectionReason, toReachability } from '#replicas/reachability';
 import type { SharedState } from '#replicas/shared';
@@ -12,7 +13,6 @@ import {
   type UpstreamConnections,
 } from '#wire/upstream';
 import { type ConnectionTimeouts, pathPrefixOf } from './connections.ts';
-import { GpuShare } from './gpu-share.ts';
 import { createUpstreamConnections } from './upstream.ts';
 
 /** What every replica of a pool works with. */

@@ -3,10 +3,11 @@ import type { Pool } from 'undici';
 import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '#replicas';
 import type { DrainState } from '#replicas/drain-state';
 import type { Drains } from '#replicas/drains';
+import type { GpuTime } from '#replicas/gpu-time';
 import type { Health } from '#replicas/health-state';
 import type { RampProgress } from '#replicas/ramps';
 import { type Finding, NOT_SEEN, type ReachabilityState } from '#replicas/reachability';
-import type { GpuTime, SharedState } from '#replicas/shared';
+import type { SharedState } from '#replicas/shared';
 import type { BackgroundCount, Engine, ReplicaConfig, ReplicaKnowledge, ShadowRole } from '#replicas/terms';
 import type { BackgroundCounts } from './background-counts.ts';
 

@@ -1,3 +1,4 @@
+import { GpuTimeTable, toGpuTimeShapes } from '#replicas/gpu-time';
 import { HEALTH_COLUMNS, HealthTable } from '#replicas/health-state';
 import { RAMP_COLUMNS, type Ramp, RampTable } from '#replicas/ramps';
 import {
@@ -9,7 +10,6 @@ import {
   toSilentHolderShapes,
 } from '#replicas/silence';
 import { createSharedClock, openTables, type SharedTable, sizeOfTables, tryIncrement } from '#shared-memory';
-import { GpuTimeTable, toGpuTimeShapes } from './gpu-time-table.ts';
 import { REACHABILITY_COLUMNS, ReachabilityTable } from './reachability-table.ts';
 import { toWaitShapes, WaitTable } from './wait-table.ts';
 

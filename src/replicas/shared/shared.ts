@@ -1,12 +1,11 @@
 /*
- * Facts about replicas that all threads must know at once, in shared memory: drained, in flight, turns, reachability, GPU
- * time, waiting requests; and the tables of the rooms beside it: ramps, silence, health.
+ * Facts about replicas that all threads must know at once, in shared memory: drained, in flight, turns, reachability,
+ * waiting requests; and the tables of the rooms beside it: ramps, silence, health, GPU time.
  *
  * It never knows who reads or writes them.
  * Begin with shared-state.ts, which has the tables of one gateway.
  */
 
-export type { GpuTime, GpuTimeTable } from './gpu-time-table.ts';
 export {
   allocateSharedState,
   CURSORS,

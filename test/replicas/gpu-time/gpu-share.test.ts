@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { Lease } from '#replicas';
 import type { ReplicaConfig } from '#replicas/terms';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
-import { Lease } from '../../../src/replicas/data/lease.ts';
 
 type Gpus = Partial<Pick<ReplicaConfig, 'gpuCount' | 'gpuHourPrice'>>;
 

@@ -1,9 +1,15 @@
-import type { RequestRecord } from '#otel/record/registry';
-import type { GpuShare } from '#replicas';
+import type { GpuShare } from './gpu-share.ts';
+
+/** What a record says of GPU time. */
+interface GpuTimeFields {
+  gpu_seconds?: number;
+  cost?: number;
+  currency?: string;
+}
 
 /** Adds the GPU time of ended shares to a record, and its cost where a replica has a price. */
 export function addGpuTime(
-  record: RequestRecord,
+  record: GpuTimeFields,
   shares: readonly Pick<GpuShare, 'seconds' | 'cost'>[],
   currency: string,
 ): void {

@@ -1,4 +1,4 @@
-import type { GpuTimeTable } from '#replicas/shared';
+import type { GpuTimeTable } from './gpu-time-table.ts';
 
 /**
  * The part of a replica's GPU time that one lease takes, and what that costs. It counts for no record, unless `claim` says that one is made.
