@@ -1,7 +1,6 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { CONDITION } from '#otel/record/registry';
 import { type Interval, toSumData } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { CONDITION, METRICS } from './metric-names.ts';
 
 /** A condition that is on. No two have the same id and subject. */
 export interface ConditionState {

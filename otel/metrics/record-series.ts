@@ -1,16 +1,9 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 import { type AttemptOutcome, toFailedAttemptOutcome } from '#otel/outcome';
-import {
-  ATTEMPT,
-  OPERATIONS,
-  providerOf,
-  RECORD_FIELDS,
-  type RequestRecord,
-  SEMCONV,
-} from '#otel/record/registry';
+import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord, SEMCONV } from '#otel/record/registry';
 import { type BoundMetric, createCounter, createHistogram } from './metric.ts';
 import type { RequestTrace } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { ATTEMPT, METRICS } from './metric-names.ts';
 
 /** The source of the attributes of a request's series. */
 export interface RequestLabels {

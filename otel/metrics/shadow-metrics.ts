@@ -1,7 +1,7 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { COPY, RECORD_FIELDS, SHADOW } from '#otel/record/registry';
+import { RECORD_FIELDS, SHADOW } from '#otel/record/registry';
 import { type Interval, toSumData } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { COPY, METRICS } from './metric-names.ts';
 
 /** What became of the requests that were due to be copied to one shadow, since the gateway knows it. */
 export interface ShadowState {

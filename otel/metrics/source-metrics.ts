@@ -1,7 +1,6 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { DISCOVERY } from '#otel/record/registry';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { DISCOVERY, METRICS } from './metric-names.ts';
 
 type State = 'ok' | 'failing' | 'unknown';
 

@@ -66,26 +66,6 @@ ${renderConstants(registry, GROUP.rolloutStepSpan)}} as const;
 /** The attributes of the span of a copy at a shadow. */
 export const SHADOW = {
 ${renderConstants(registry, GROUP.shadowSpan)}} as const;
-
-/** The attributes of an attempt in metrics, besides its replica. */
-export const ATTEMPT = {
-${renderConstants(registry, GROUP.attempt)}} as const;
-
-/** The attributes of a source of replicas. */
-export const DISCOVERY = {
-${renderConstants(registry, GROUP.discovery)}} as const;
-
-/** The attributes of a condition in metrics. */
-export const CONDITION = {
-${renderConstants(registry, GROUP.condition)}} as const;
-
-/** What of a request that was not copied is in metrics, besides the shadow. */
-export const COPY = {
-${renderConstants(registry, GROUP.copy)}} as const;
-
-/** The attributes of a comparison in metrics. */
-export const VERDICT = {
-${renderConstants(registry, GROUP.verdict)}} as const;
 `;
 }
 
@@ -226,6 +206,26 @@ export function renderMetricNames(registry: Registry): string {
 /** The metrics: their names and units on the wire, and the upper bucket bounds of histograms. */
 export const METRICS = {
 ${metricsOf(registry).map(renderMetric).join('')}} as const;
+
+/** The attributes of an attempt in metrics, besides its replica. */
+export const ATTEMPT = {
+${renderConstants(registry, GROUP.attempt)}} as const;
+
+/** The attributes of a source of replicas. */
+export const DISCOVERY = {
+${renderConstants(registry, GROUP.discovery)}} as const;
+
+/** The attributes of a condition in metrics. */
+export const CONDITION = {
+${renderConstants(registry, GROUP.condition)}} as const;
+
+/** What of a request that was not copied is in metrics, besides the shadow. */
+export const COPY = {
+${renderConstants(registry, GROUP.copy)}} as const;
+
+/** The attributes of a comparison in metrics. */
+export const VERDICT = {
+${renderConstants(registry, GROUP.verdict)}} as const;
 `;
 }
 

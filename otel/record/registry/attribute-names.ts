@@ -244,34 +244,3 @@ export const SHADOW = {
   shadowGpuSeconds: 'gateway.shadow.gpu_seconds',
   shadowAgain: 'gateway.shadow.again',
 } as const;
-
-/** The attributes of an attempt in metrics, besides its replica. */
-export const ATTEMPT = {
-  attemptOutcome: 'gateway.attempt_outcome',
-} as const;
-
-/** The attributes of a source of replicas. */
-export const DISCOVERY = {
-  discoverySource: 'gateway.discovery.source',
-  discoveryKind: 'gateway.discovery.kind',
-} as const;
-
-/** The attributes of a condition in metrics. */
-export const CONDITION = {
-  id: 'id',
-  severity: 'severity',
-  subject: 'subject',
-} as const;
-
-/** What of a request that was not copied is in metrics, besides the shadow. */
-export const COPY = {
-  shadowSkipReason: 'gateway.shadow.skip_reason',
-} as const;
-
-/** The attributes of a comparison in metrics. */
-export const VERDICT = {
-  candidate: 'candidate',
-  baseline: 'baseline',
-  verdict: 'verdict',
-  measure: 'measure',
-} as const;

@@ -8,10 +8,6 @@
 
 export {
   ADMIN_ACTION,
-  ATTEMPT,
-  CONDITION,
-  COPY,
-  DISCOVERY,
   FAILED_ATTEMPT,
   LEDGER,
   RECORD_FIELDS,
@@ -19,7 +15,6 @@ export {
   SCOPE,
   SEMCONV,
   SHADOW,
-  VERDICT,
 } from './attribute-names.ts';
 export type { FailedAttempt } from './failed-attempt.ts';
 export { OPERATIONS, providerOf } from './operations.ts';
