@@ -15,21 +15,23 @@ import {
 import type { ExportState } from '#otel/metrics';
 import { type EncodedResourceSpans, encodeResourceSpans } from '#otel/otlp';
 import {
-  allocateSharedQueue,
   Drops,
   type EndedRecord,
   ExportCounters,
   ExportLoop,
   type ExportStats,
   type PackedRecords,
-  type QueueBounds,
   type RecordConsumer,
   RecordQueue,
   RecordReceiver,
-  type SharedQueueMemory,
-  SharedQueueState,
   SpoolTransfer,
 } from '#otel/queue';
+import {
+  allocateSharedQueue,
+  type QueueBounds,
+  type SharedQueueMemory,
+  SharedQueueState,
+} from '#otel/queue/shared';
 import { createResource, loadInstanceId, refuseConfigFile, warnOfVariables } from '#otel/resource';
 import { type AdminAction, type ShadowSpan, startAdminSpans } from '#otel/span';
 

@@ -193,7 +193,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['isQueued && encodedSpan !== null', 'isQueued']],
   },
   {
-    file: 'otel/queue/shared-queue-state.ts',
+    file: 'otel/queue/shared/shared.ts',
     where: '',
     why: 'Rows that are farther apart, and another word of theirs that nothing else uses.',
     changes: [

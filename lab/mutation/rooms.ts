@@ -71,7 +71,7 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
     73.6,
     ['otel/queue'],
     [
-      'test/otel/queue/shared-queue-state.test.ts',
+      'test/otel/queue/shared/shared.test.ts',
       'test/otel/queue/record-receiver.test.ts',
       'test/otel/queue/encoded-span-store.test.ts',
       'test/otel/queue',

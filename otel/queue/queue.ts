@@ -15,10 +15,4 @@ export { RecentRecords } from './recent-records.ts';
 export type { EndedRecord, RecordConsumer } from './record-consumer.ts';
 export { RecordQueue } from './record-queue.ts';
 export { RecordReceiver } from './record-receiver.ts';
-export {
-  allocateSharedQueue,
-  type QueueBounds,
-  type SharedQueueMemory,
-  SharedQueueState,
-} from './shared-queue-state.ts';
 export { type PackedRecords, WorkerRecordSender } from './worker-record-sender.ts';

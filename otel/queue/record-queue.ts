@@ -1,5 +1,5 @@
+import type { SharedQueueState } from '#otel/queue/shared';
 import { EncodedSpanStore } from './encoded-span-store.ts';
-import type { SharedQueueState } from './shared-queue-state.ts';
 
 /** A record that waits for the collector: its encoded span, and when it was queued, by the export loop's clock. */
 export interface QueuedRecord {

@@ -1,11 +1,11 @@
 import type { Clock } from '#otel/base';
 import type { RecordLedger } from '#otel/ledger';
+import type { SharedQueueState } from '#otel/queue/shared';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Drops } from './drops.ts';
 import type { ExportCounters, ExportStats } from './export-stats.ts';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
 import type { RecordQueue } from './record-queue.ts';
-import type { SharedQueueState } from './shared-queue-state.ts';
 import { type PackedRecords, unpackRecords } from './worker-record-sender.ts';
 
 /** What the receiver works with. */

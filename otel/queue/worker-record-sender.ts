@@ -1,7 +1,7 @@
 import { RecordDecoder } from '#otel/otlp';
+import type { SharedQueueState } from '#otel/queue/shared';
 import type { RequestRecord } from '#otel/record/registry';
 import type { EndedRecord, RecordConsumer } from './record-consumer.ts';
-import type { SharedQueueState } from './shared-queue-state.ts';
 
 /**
  * How long a record waits to be sent with others. A message costs as much as encoding a record (6 µs in each thread,

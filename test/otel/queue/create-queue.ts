@@ -1,9 +1,5 @@
+import { allocateSharedQueue, type QueueBounds, SharedQueueState } from '#otel/queue/shared';
 import { RecordQueue } from '../../../otel/queue/record-queue.ts';
-import {
-  allocateSharedQueue,
-  type QueueBounds,
-  SharedQueueState,
-} from '../../../otel/queue/shared-queue-state.ts';
 
 /** A queue for the records of one thread. */
 export function createRecordQueue(bounds: QueueBounds): RecordQueue {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { NO_LEDGER } from '#otel/ledger';
 import { decodeRecord } from '#otel/otlp';
+import { allocateSharedQueue, SharedQueueState } from '#otel/queue/shared';
 import type { RequestRecord } from '#otel/record/registry';
 import { EventLog } from '#testkit/event-log.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
@@ -13,7 +14,6 @@ import { ExportCounters } from '../../../otel/queue/export-stats.ts';
 import type { EndedRecord, RecordConsumer } from '../../../otel/queue/record-consumer.ts';
 import { RecordQueue } from '../../../otel/queue/record-queue.ts';
 import { RecordReceiver } from '../../../otel/queue/record-receiver.ts';
-import { allocateSharedQueue, SharedQueueState } from '../../../otel/queue/shared-queue-state.ts';
 import {
   type PackedRecords,
   unpackRecords,

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Config } from '#config';
 import { publishEventLoopDelay } from '#otel/metrics';
-import { SharedQueueState, WorkerRecordSender } from '#otel/queue';
+import { WorkerRecordSender } from '#otel/queue';
+import { SharedQueueState } from '#otel/queue/shared';
 import { CUT_NOTICE_MS, type LogLevel, MAIN_THREAD_CALLS } from '../calls.ts';
 import { Channel } from '../channel.ts';
 import { createServingWorker } from '../rehearsed.ts';

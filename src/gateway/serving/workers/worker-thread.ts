@@ -1,7 +1,7 @@
 import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Worker } from 'node:worker_threads';
 import { startThread } from '#base/embedded';
-import type { SharedQueueMemory } from '#otel/queue';
+import type { SharedQueueMemory } from '#otel/queue/shared';
 import { type MainThreadCalls, WORKER_CALLS, type WorkerCalls } from '../calls.ts';
 import { Channel } from '../channel.ts';
 import type { ServingSettings } from '../serving.ts';

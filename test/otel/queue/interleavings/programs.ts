@@ -1,5 +1,5 @@
+import { allocateSharedQueue, SharedQueueState } from '#otel/queue/shared';
 import type { Program } from '#testkit/interleaving/interleavings.ts';
-import { allocateSharedQueue, SharedQueueState } from '../../../../otel/queue/shared-queue-state.ts';
 
 /** A queue with room for one record, and two workers. */
 const ONE = allocateSharedQueue(2, { capacity: 1, capacityBytes: 100 });

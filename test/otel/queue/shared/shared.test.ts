@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { allocateSharedQueue, SharedQueueState } from '../../../otel/queue/shared-queue-state.ts';
+import { allocateSharedQueue, SharedQueueState } from '#otel/queue/shared';
 
 afterEach(() => vi.restoreAllMocks());
 

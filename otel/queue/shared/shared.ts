@@ -1,3 +1,10 @@
+/*
+ * What the threads share of the queue: how many records and bytes each has reserved, sent, dropped and lost, in shared
+ * memory.
+ *
+ * It never knows a record.
+ */
+
 /** How many records the queue holds at most, and how many bytes of encoded spans. */
 export interface QueueBounds {
   readonly capacity: number;
@@ -12,13 +19,13 @@ export interface SharedQueueMemory {
 }
 
 /** Records that workers counted but did not queue. */
-export interface UnqueuedCounts {
+interface UnqueuedCounts {
   readonly dropped: number;
   readonly unencodable: number;
 }
 
 /** What became of a worker's records, in records. */
-export interface EndedWorker {
+interface EndedWorker {
   /** How many the worker has begun in its life, modulo 2^32. */
   readonly begun: number;
   /** Those of them that neither arrived nor were counted as dropped or unencodable. */
