@@ -3,7 +3,7 @@ import { mkdtempDisposable, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RecordedHistory, type UsageAnswer } from '#history';
+import { type Answer, RecordedHistory } from '#history';
 import type { RequestRecord } from '#otel/record/registry';
 import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { printFailures, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
@@ -111,26 +111,26 @@ async function search(history: RecordedHistory, ids: readonly string[]): Promise
   const times: number[] = [];
   for (const id of ids) {
     const startMs = performance.now();
-    const answer = await history.ask({ kind: 'find', id, limit: 10 });
+    const { records } = await history.ask({ kind: 'find', id, limit: 10 });
     times.push(performance.now() - startMs);
-    if (answer.kind !== 'records' || answer.records.length !== 1) failures.push(`${id} was not found once`);
+    if (records.length !== 1) failures.push(`${id} was not found once`);
   }
   return times.toSorted((a, b) => a - b);
 }
 
 async function usageOf(
   history: RecordedHistory,
-): Promise<{ readonly answer: UsageAnswer; readonly ms: number }> {
+): Promise<{ readonly answer: Answer<'usage'>; readonly ms: number }> {
   const startMs = performance.now();
   const answer = await history.ask({
     kind: 'usage',
     ...{ fromMs: Date.now() - (DAYS + 1) * 86_400_000, untilMs: Date.now() + 1, by: ['tenant'], filters: {} },
     ...{ step: null, limit: 1_000 },
   });
-  return { answer: answer as UsageAnswer, ms: performance.now() - startMs };
+  return { answer, ms: performance.now() - startMs };
 }
 
-function checkSums({ total }: UsageAnswer, { promptTokens }: Fed): void {
+function checkSums({ total }: Answer<'usage'>, { promptTokens }: Fed): void {
   const { requests, prompt_tokens } = total.sums;
   if (requests !== recordCount) failures.push(`${requests} requests are summed, of ${recordCount}`);
   if (prompt_tokens !== promptTokens) failures.push(`${prompt_tokens} tokens are summed, of ${promptTokens}`);

@@ -9,14 +9,7 @@
 
 export { HistoryRefusal } from './history-thread.ts';
 export { toProblemText } from './problem-text.ts';
-export type {
-  Answer,
-  Query,
-  RecordsAnswer,
-  Step,
-  UsageAnswer,
-  UsageRow,
-} from './query.ts';
+export type { Answer, Query, Step, UsageRow } from './query.ts';
 export { type HistoryState, RecordedHistory } from './recorded-history.ts';
 export { EVENT_KINDS, type PresentFact } from './timeline-entry.ts';
 export { DIMENSIONS, type Dimension } from './usage-sums.ts';

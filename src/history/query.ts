@@ -179,4 +179,8 @@ export interface StatementAnswer extends AnswerBase {
   readonly unknown: readonly string[];
 }
 
-export type Answer = RecordsAnswer | UsageAnswer | TimelineAnswer | StatementAnswer;
+/** The answer to a query of this kind; without one, of any. */
+export type Answer<Kind extends Query['kind'] = Query['kind']> = Extract<
+  RecordsAnswer | UsageAnswer | TimelineAnswer | StatementAnswer,
+  { readonly kind: Kind extends 'find' ? 'records' : Kind }
+>;

@@ -155,11 +155,11 @@ export class RecordedHistory {
   }
 
   /** Answers a query, with everything that has ended so far. Rejects with a HistoryRefusal. */
-  async ask(query: Query): Promise<Answer> {
+  async ask<Q extends Query>(query: Q): Promise<Answer<Q['kind']>> {
     if (this.#settings === null) throw new HistoryRefusal('off');
     if (this.#thread === null) throw new HistoryRefusal('ended');
     this.#flush();
-    return await this.#thread.ask(query);
+    return (await this.#thread.ask(query)) as Answer<Q['kind']>;
   }
 
   /** Writes what waits, and ends. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { RecordedHistory } from '#history';
+import { type Answer, RecordedHistory } from '#history';
 import { systemClock } from '#otel/base';
 import { Ledger, type RecordLedger, tellLosses } from '#otel/ledger';
 import type { RequestRecord } from '#otel/record/registry';
@@ -176,8 +176,7 @@ class Writer {
     const records: Listed['records'][number][] = [];
     for (let before: number | null = null; ; ) {
       const span = { fromMs, untilMs, filters: {}, before, limit: PAGE };
-      const answer = await this.#history.ask({ kind: 'records', ...span });
-      if (answer.kind !== 'records') throw new Error('a question is answered by another answer');
+      const answer: Answer<'records'> = await this.#history.ask({ kind: 'records', ...span });
       for (const { record } of answer.records) {
         const { instance, seq, gpu_seconds, cost, currency, prompt_tokens, completion_tokens } = record;
         records.push({

@@ -56,18 +56,13 @@ export function toTime(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-type AnswerTo<Q extends Query> = Extract<
-  Answer,
-  { readonly kind: Q['kind'] extends 'find' | 'records' ? 'records' : Q['kind'] }
->;
-
 /** Asks the history. An error says why it does not answer. */
 export async function askHistory<Q extends Query>(
   history: Pick<RecordedHistory, 'ask'>,
   query: Q,
-): Promise<AnswerTo<Q> | AdminError> {
+): Promise<Answer<Q['kind']> | AdminError> {
   try {
-    return (await history.ask(query)) as AnswerTo<Q>;
+    return await history.ask(query);
   } catch (error) {
     if (!(error instanceof HistoryRefusal)) throw error;
     if (error.reason === 'off') return new AdminError('history_off');

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { UsageAnswer, UsageRow } from '#history';
+import type { Answer, UsageRow } from '#history';
 import { toUsageJson } from '../../../src/admin/routes/history/usage.ts';
 
 const SINCE_MS = Date.parse('2026-11-21T08:00:00Z');
@@ -22,7 +22,7 @@ it.each([
 ])(
   'an answer for one name, beside which %i requests have none: complete is %s',
   (unnamed, complete, note) => {
-    const answer: UsageAnswer = {
+    const answer: Answer<'usage'> = {
       ...{ kind: 'usage', ...SPAN, resolution: 'hour', rows: [], total: TOTAL, unnamed, gaps: [] },
       ...{ isComplete: true, kept: KEPT, unknown: [] },
     };

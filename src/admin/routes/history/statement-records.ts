@@ -19,8 +19,6 @@ import { defineRoute, json } from '../../route.ts';
 const PAGE = 1_000;
 const DAY_MS = 86_400_000;
 
-type StatementAnswer = Extract<Answer, { readonly kind: 'statement' }>;
-
 const statedRecordSchema = z
   .object({
     instance: z.string(),
@@ -139,6 +137,6 @@ function toStatedRecord({ record, digest }: { readonly record: RequestRecord; re
   };
 }
 
-function toLossJson({ isKnown, fromMs, toMs, ...loss }: StatementAnswer['losses'][number]) {
+function toLossJson({ isKnown, fromMs, toMs, ...loss }: Answer<'statement'>['losses'][number]) {
   return { ...loss, known: isKnown, from: toTime(fromMs), until: toTime(toMs) };
 }

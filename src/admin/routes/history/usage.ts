@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DIMENSIONS, type Dimension, type UsageAnswer, type UsageRow } from '#history';
+import { type Answer, DIMENSIONS, type Dimension, type UsageRow } from '#history';
 import { AdminError } from '../../admin-error.ts';
 import {
   askHistory,
@@ -151,7 +151,7 @@ export const showUsage = defineRoute({
 export type UsageJson = ReturnType<typeof toUsageJson>;
 
 /** Sums in the names of the API. */
-export function toUsageJson(answer: UsageAnswer, span: AskedSpan, by: readonly Dimension[]) {
+export function toUsageJson(answer: Answer<'usage'>, span: AskedSpan, by: readonly Dimension[]) {
   const { fromMs, untilMs, resolution, rows, total, unnamed, isComplete, kept, unknown } = answer;
   const keptMs = resolution === 'minute' && !isComplete ? kept.minutesMs : kept.hoursMs;
   return {

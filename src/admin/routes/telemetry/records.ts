@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RecordedHistory, RecordsAnswer } from '#history';
+import type { Answer, RecordedHistory } from '#history';
 import { hasFailed } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
 import { AdminError } from '../../admin-error.ts';
@@ -148,7 +148,7 @@ async function listFromHistory(query: HistoryQuery, history: Pick<RecordedHistor
   };
 }
 
-function toNote({ unknown, kept, damagedBlocks }: RecordsAnswer, fromMs: number): string | null {
+function toNote({ unknown, kept, damagedBlocks }: Answer<'records'>, fromMs: number): string | null {
   const damage =
     damagedBlocks === 0 ? null : `${damagedBlocks} blocks of records are damaged and could not be read.`;
   return joinNotes(noteOfUnknown(unknown), noteOfAge(fromMs, kept.recordsMs, 'Records'), damage);
