@@ -61,14 +61,14 @@ export interface Recorder {
   shutdown(): Promise<void>;
 }
 
-/** Ends a span that was parked, on this thread or another one: its record is as that of any other span. */
-export type EndParkedSpan = (parked: ParkedSpan, record: RequestRecord, http: HttpFacts) => void;
-
-/** Creates what ends parked spans. It needs no SDK to run. */
+/**
+ * Creates what ends spans that were parked, on this thread or another one: the record is as that of any other span. It
+ * needs no SDK to run.
+ */
 export function createParkedSpanEnder(
   settings: Pick<RecorderSettings, 'spans' | 'dialects'>,
   { consumer, log }: RecorderCollaborators,
-): EndParkedSpan {
+): (parked: ParkedSpan, record: RequestRecord, http: HttpFacts) => void {
   const processor = new RecordProcessor(consumer, log);
   const spanSettings = toSpanSettings(settings, consumer);
   return (parked, record, http) => endParkedSpan(parked, { record, http }, processor, spanSettings);

@@ -7,10 +7,9 @@
 
 export { type AdminAction, startAdminSpans } from './admin-spans.ts';
 export type { AttemptSpan } from './child-spans.ts';
-export type { IncomingContext, TraceContextFields } from './incoming-context.ts';
+export type { TraceContextFields } from './incoming-context.ts';
 export {
   createParkedSpanEnder,
-  type EndParkedSpan,
   type Recorder,
   type RecorderSettings,
   startRecorder,

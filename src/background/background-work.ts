@@ -1,6 +1,5 @@
 import type { LimitRows } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
-import type { EndParkedSpan } from '#otel/span';
 import type { BackgroundResponse, ResponseFields } from '#proxy';
 import { GpuShare } from '#replicas/gpu-time';
 import {
@@ -16,19 +15,16 @@ import { askForResponse, type ResponseState } from './ask-for-response.ts';
 import { printBackground, type StoredBackground, type StoredResponse } from './background-file.ts';
 import { BackgroundStore } from './background-store.ts';
 import { type BackgroundEnd, decideFollow, type FollowStep } from './decide-follow.ts';
-import { makeRecord, withGpuShare } from './make-record.ts';
+import { makeRecord, type RecordMaking, withGpuShare } from './make-record.ts';
 import { Unfollowed } from './unfollowed.ts';
 
 /** What the work in the background is followed with. A pino logger fits as `log`. */
-export interface BackgroundCollaborators {
+export interface BackgroundCollaborators extends Pick<RecordMaking, 'endParkedSpan' | 'currency'> {
   readonly registry: Pick<ReplicaRegistry, 'all'>;
   readonly counts: BackgroundCounts;
   readonly shared: SharedState;
   readonly limitRows: Pick<LimitRows, 'nameOf' | 'useTokens'>;
-  readonly endParkedSpan: EndParkedSpan;
   readonly file: StateFile<StoredBackground>;
-  /** Of all costs. */
-  readonly currency: string;
   /** `limits.background`, in effect. */
   readonly limitMs: () => number;
   readonly log: {

@@ -1,5 +1,5 @@
 import type { LimitRows } from '#access/limits';
-import type { EndParkedSpan } from '#otel/span';
+import type { createParkedSpanEnder } from '#otel/span';
 import type { ResponseFields } from '#proxy';
 import type { GpuShare } from '#replicas/gpu-time';
 import { addGpuTime } from '#replicas/gpu-time';
@@ -9,7 +9,7 @@ import type { BackgroundEnd } from './decide-follow.ts';
 /** What a record is made with. A pino logger fits as `log`. */
 export interface RecordMaking {
   readonly limitRows: Pick<LimitRows, 'useTokens'>;
-  readonly endParkedSpan: EndParkedSpan;
+  readonly endParkedSpan: ReturnType<typeof createParkedSpanEnder>;
   /** Of all costs. */
   readonly currency: string;
   readonly log: { error(fields: object, message: string): void };

@@ -1,8 +1,7 @@
-import type { IncomingContext } from '#otel/span';
 import type { Fields } from '#wire/message';
 
 /** The trace context of a request; undefined if it has none. `isContinued`: whether its trace may go on here. */
-export function readIncomingTrace(fields: Fields, isContinued: boolean): IncomingContext | undefined {
+export function readIncomingTrace(fields: Fields, isContinued: boolean) {
   const traceparent = fields.get('traceparent');
   if (traceparent === undefined) return undefined;
   const tracestate = isContinued ? fields.get('tracestate') : undefined;
