@@ -10,14 +10,9 @@ export { AdminAccess } from './access/admin-access.ts';
 export { FailedTokens } from './access/failed-tokens.ts';
 export { createHostCheck } from './access/host-check.ts';
 export type { ReloadOutcome } from './admin-collaborators.ts';
-export { type RunningFigures, startLiveFigures } from './dashboard/traffic/live-figures.ts';
+export { startLiveFigures } from './dashboard/traffic/live-figures.ts';
 export { IdleWatcher } from './drains/idle-watcher.ts';
 export { createAdminHandler } from './handle-admin.ts';
 export { type ClientAnswer, createClientUsage, type UsageClient } from './history/client-usage.ts';
-export {
-  configureAdminListener,
-  createAdminListener,
-  listenForAdmin,
-  useAdminTls,
-} from './listener/admin-listener.ts';
+export { AdminListener } from './listener/admin-listener.ts';
 export { roundTo3 } from './shown-record.ts';

@@ -3,7 +3,7 @@ import { type Certificates, CertificateWatcher, createCertificateReader } from '
 import { type ClientList, ClientsWatcher, readClients } from '#access/clients';
 import { JwksSource } from '#access/jwt';
 import { ClientLimitTable, LimitRows, type TenantKind } from '#access/limits';
-import { createClientUsage, FailedTokens, type ReloadOutcome, useAdminTls } from '#admin';
+import { createClientUsage, FailedTokens, type ReloadOutcome } from '#admin';
 import { createInTurn, orStartError, StartError } from '#base';
 import { readVersion } from '#base/embedded';
 import type { Config } from '#config';
@@ -174,7 +174,7 @@ export async function composeGateway(
     read: () => readCertificates(inEffect.config),
     async useForListeners(next) {
       if (next.listen !== null) await serving.all.useTls(next.listen);
-      if (next.admin !== null) useAdminTls(admin.server, next.admin);
+      if (next.admin !== null) admin.listener.useTls(next.admin);
     },
     async useForReplicas(next) {
       // A service may have grown beyond the most replicas that there can be.

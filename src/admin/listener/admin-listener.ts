@@ -5,7 +5,7 @@ import {
   type ServerOptions,
   type ServerResponse,
 } from 'node:http';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '#base';
@@ -15,9 +15,6 @@ import { AdminConnection, type CallHandler } from './admin-connection.ts';
 
 /** The most connections at one time. Opening one needs no token. */
 const MAX_CONNECTIONS = 1_000;
-
-/** The certificates of listeners with TLS. */
-const choices = new WeakMap<Server, CertificateChoice>();
 
 /** The settings of the admin listener. */
 export interface AdminListenerSettings {
@@ -34,16 +31,69 @@ export interface AdminListenerLog {
 }
 
 /**
- * Creates the HTTP server of the admin API; with TLS if `tls` is not null. It uses Node's strict parser, limits heads,
- * bodies, connections and times, and handles one call per connection at a time. Input that is not HTTP gets an error, and
- * the connection is closed.
+ * The HTTP server of the admin API. It uses Node's strict parser, limits heads, bodies, connections and times, and handles
+ * one call per connection at a time. Input that is not HTTP gets an error, and the connection is closed.
  */
-export function createAdminListener(
-  settings: AdminListenerSettings,
-  tls: TlsMaterial | null,
-  { log, handle }: { readonly log: AdminListenerLog; readonly handle: CallHandler },
-): Server {
-  const options: ServerOptions = {
+export class AdminListener {
+  readonly #server: Server;
+  /** Null: it listens without TLS. */
+  readonly #secured: SecuredServer | null;
+
+  constructor(
+    settings: AdminListenerSettings,
+    tls: TlsMaterial | null,
+    { log, handle }: { readonly log: AdminListenerLog; readonly handle: CallHandler },
+  ) {
+    const options = toServerOptions(settings);
+    this.#secured = tls === null ? null : createSecuredServer(tls, options, log);
+    this.#server = this.#secured?.server ?? createServer(options);
+    // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
+    this.#server.maxHeadersCount = 0;
+    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.on(
+      'drop',
+      atMostOncePerMinute(() => log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused')),
+    );
+    serve(this.#server, tls === null ? 'connection' : 'secureConnection', handle);
+  }
+
+  /**
+   * Starts to listen and resolves with the port. Rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a
+   * free one.
+   */
+  listen(address: { readonly host: string; readonly port: number }): Promise<number> {
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(address, () => {
+        server.off('error', reject);
+        const bound = server.address();
+        resolve(typeof bound === 'object' && bound !== null ? bound.port : address.port);
+      });
+    });
+  }
+
+  /** Applies the settings that can change at run time: the timeouts. */
+  configure({ headersTimeoutMs, keepAliveMs }: Omit<AdminListenerSettings, 'maxHeaderBytes'>): void {
+    this.#server.headersTimeout = headersTimeoutMs;
+    this.#server.keepAliveTimeout = keepAliveMs;
+  }
+
+  /** Uses this material for handshakes from now on. A listener without TLS stays as it is. */
+  useTls(material: TlsMaterial): void {
+    this.#secured?.choice.use(material);
+    this.#secured?.server.setSecureContext(toContextOptions(material));
+  }
+
+  /** Listens no more, and closes all connections. */
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+function toServerOptions(settings: AdminListenerSettings): ServerOptions {
+  return {
     // Node refuses a head of this size, too.
     maxHeaderSize: settings.maxHeaderBytes + 1,
     headersTimeout: settings.headersTimeoutMs,
@@ -55,15 +105,10 @@ export function createAdminListener(
     // `isWellFormed` checks this.
     requireHostHeader: false,
   };
-  const server = tls === null ? createServer(options) : createSecuredServer(tls, options, log);
-  // By default Node silently drops fields beyond 2,000. The size limit bounds them instead.
-  server.maxHeadersCount = 0;
-  server.maxConnections = MAX_CONNECTIONS;
-  server.on(
-    'drop',
-    atMostOncePerMinute(() => log.error({ limit: MAX_CONNECTIONS }, 'admin connections refused')),
-  );
+}
 
+/** Handles what comes on the connections. `event` tells of a new one. */
+function serve(server: Server, event: 'connection' | 'secureConnection', handle: CallHandler): void {
   const connections = new Map<Duplex, AdminConnection>();
   // The next one finds a place, unless all are in use.
   server.on('drop', () => {
@@ -82,7 +127,7 @@ export function createAdminListener(
     if (isWellFormed(request)) connection.accept({ request, response, acceptBody });
     else connection.rejectNext(new AdminError('bad_request'));
   };
-  server.on(tls === null ? 'connection' : 'secureConnection', connectionOf);
+  server.on(event, connectionOf);
   server.on('request', (request, response) => onRequest(request, response, () => undefined));
   // A server may ignore any expectation other than 100-continue (RFC 9110 10.1.1).
   server.on('checkExpectation', (request, response) => onRequest(request, response, () => undefined));
@@ -93,10 +138,15 @@ export function createAdminListener(
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     connectionOf(socket).fail(error.code ?? ''),
   );
-  return server;
 }
 
-function createSecuredServer(tls: TlsMaterial, options: ServerOptions, log: AdminListenerLog): Server {
+/** A server with TLS, and what picks its certificate. */
+interface SecuredServer {
+  readonly server: TlsServer;
+  readonly choice: CertificateChoice;
+}
+
+function createSecuredServer(tls: TlsMaterial, options: ServerOptions, log: AdminListenerLog): SecuredServer {
   const choice = new CertificateChoice(tls);
   const server = createTlsServer({
     ...options,
@@ -126,8 +176,7 @@ function createSecuredServer(tls: TlsMaterial, options: ServerOptions, log: Admi
     socket.allowHalfOpen = true;
     timers.end(socket);
   });
-  choices.set(server, choice);
-  return server;
+  return { server, choice };
 }
 
 function toHandshakeOptions({ clientCa }: TlsMaterial) {
@@ -165,40 +214,6 @@ class HandshakeTimers {
 
 function toKey({ localAddress, remoteAddress, remotePort }: Socket): string {
   return `${localAddress} ${remoteAddress} ${remotePort}`;
-}
-
-/** Uses this material for handshakes from now on. A listener without TLS stays as it is. */
-export function useAdminTls(server: Server, material: TlsMaterial): void {
-  if (!(server instanceof TlsServer)) return;
-  choices.get(server)?.use(material);
-  server.setSecureContext(toContextOptions(material));
-}
-
-/** Applies the settings that can change at run time: the timeouts. */
-export function configureAdminListener(
-  server: Server,
-  { headersTimeoutMs, keepAliveMs }: Pick<AdminListenerSettings, 'headersTimeoutMs' | 'keepAliveMs'>,
-): void {
-  server.headersTimeout = headersTimeoutMs;
-  server.keepAliveTimeout = keepAliveMs;
-}
-
-/**
- * Starts to listen and resolves with the port. Rejects with the system's error (EADDRINUSE, EACCES …). Port 0 picks a
- * free one.
- */
-export function listenForAdmin(
-  server: Server,
-  address: { readonly host: string; readonly port: number },
-): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address, () => {
-      server.off('error', reject);
-      const bound = server.address();
-      resolve(typeof bound === 'object' && bound !== null ? bound.port : address.port);
-    });
-  });
 }
 
 /**

@@ -1,15 +1,12 @@
-import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import type { Certificates } from '#access/certificates';
 import {
   AdminAccess,
-  configureAdminListener,
+  AdminListener,
   createAdminHandler,
-  createAdminListener,
   createHostCheck,
   type FailedTokens,
   IdleWatcher,
-  listenForAdmin,
   type ReloadOutcome,
 } from '#admin';
 import type { Fleet } from '#fleet';
@@ -36,8 +33,8 @@ interface AdminSurroundings {
 }
 
 /** Where operators connect. */
-export interface AdminListener {
-  readonly server: Server;
+export interface AdminApi {
+  readonly listener: AdminListener;
   /** As configured; from the start on as it is. */
   port: number;
 }
@@ -56,7 +53,7 @@ export function composeAdmin(
     reload,
     statementKey,
   }: AdminSurroundings,
-): AdminListener {
+): AdminApi {
   const { config } = inEffect;
   const { secrets, log, pid } = collaborators;
   const access = new AdminAccess(secrets.tokens);
@@ -120,26 +117,19 @@ export function composeAdmin(
       onAction: (action) => events.emit('action', action),
     },
   );
-  const server = createAdminListener(toAdminListenerSettings(config), certificates.admin, { log, handle });
-  const listener: AdminListener = { server, port: config.gateway.adminListen.port };
+  const listener = new AdminListener(toAdminListenerSettings(config), certificates.admin, { log, handle });
+  const api: AdminApi = { listener, port: config.gateway.adminListen.port };
   parts.add('admin API', {
     async start() {
-      listener.port = await listenOn(
-        (to) => listenForAdmin(server, to),
-        config.gateway.adminListen,
-        'admin_listen',
-      );
+      api.port = await listenOn((to) => listener.listen(to), config.gateway.adminListen, 'admin_listen');
     },
-    stop() {
-      server.close();
-      server.closeAllConnections();
-    },
+    stop: () => listener.close(),
   });
   inEffect.onChange(
     async (_, { tokens }) =>
       async () =>
         access.configure(tokens),
   );
-  inEffect.onValues((next) => configureAdminListener(server, toAdminListenerSettings(next)));
-  return listener;
+  inEffect.onValues((next) => listener.configure(toAdminListenerSettings(next)));
+  return api;
 }

@@ -1,7 +1,7 @@
 import type { Certificates } from '#access/certificates';
 import type { JwtKeys } from '#access/jwt';
 import type { LimitRows } from '#access/limits';
-import { type FailedTokens, type RunningFigures, startLiveFigures } from '#admin';
+import { type FailedTokens, startLiveFigures } from '#admin';
 import { orStartError } from '#base';
 import type { GatewayJudge, PairLog } from '#comparisons';
 import { startTelemetry, type Telemetry } from '#otel';
@@ -34,7 +34,7 @@ export interface DataPlane {
   readonly serving: Serving;
   readonly telemetry: Telemetry;
   readonly metrics: Metrics;
-  readonly figures: RunningFigures;
+  readonly figures: ReturnType<typeof startLiveFigures>;
   readonly recentRecords: RecentRecords;
   readonly judge: GatewayJudge;
   readonly pairLog: PairLog;
