@@ -55,7 +55,7 @@ function toText(figures: Figures, dimension: Dimension): string {
     case 'errors':
       return `${percent(shareOf(figures.own) ?? 0)} of attempts fail (peers ${percent(shareOf(figures.peers) ?? 0)})`;
     case 'finish_reasons':
-      return `other finish reasons: ${toFinishText(figures)}`;
+      return `other finish reasons: ${toFinishText(figures.own, figures.peers, 'peers')}`;
   }
 }
 
@@ -64,30 +64,31 @@ function compared(ratio: number | null, more: string, less: string): string {
   return `${percent(Math.abs(ratio - 1))} ${ratio >= 1 ? more : less}`;
 }
 
-/** The reason whose share differs most. */
-function toFinishText({ own, peers }: Figures): string {
-  const totals = [own, peers].map(({ finishes }) =>
-    Math.max(
-      1,
-      Object.values(finishes).reduce((sum, count) => sum + count, 0),
-    ),
-  );
-  const names = new Set([...Object.keys(own.finishes), ...Object.keys(peers.finishes)]);
+/** The finish reason whose share differs most: `12 % length (peers 3.0 %)`. */
+export function toFinishText(own: Finishes, others: Finishes, whose: string): string {
+  const names = new Set([own, others].flatMap(({ finishes }) => Object.keys(finishes)));
   const shares = [...names].map((name) => ({
     name,
-    own: (own.finishes[name] ?? 0) / (totals[0] ?? 1),
-    peers: (peers.finishes[name] ?? 0) / (totals[1] ?? 1),
+    own: finishShare(own, name),
+    its: finishShare(others, name),
   }));
-  const [most] = shares.toSorted((a, b) => Math.abs(b.own - b.peers) - Math.abs(a.own - a.peers));
-  if (most === undefined) return 'none';
-  return `${percent(most.own)} ${most.name} (peers ${percent(most.peers)})`;
+  const [most] = shares.toSorted((a, b) => Math.abs(b.own - b.its) - Math.abs(a.own - a.its));
+  return most === undefined ? 'none' : `${percent(most.own)} ${most.name} (${whose} ${percent(most.its)})`;
+}
+
+type Finishes = Pick<Figures['own'], 'finishes'>;
+
+function finishShare({ finishes }: Finishes, name: string): number {
+  const total = Object.values(finishes).reduce((sum, count) => sum + count, 0);
+  return (finishes[name] ?? 0) / Math.max(1, total);
 }
 
 function shareOf({ answered, errors }: Figures['own']): number | null {
   return answered === 0 ? null : errors / answered;
 }
 
-function percent(share: number): string {
+/** A share in percent; with a digit more below 10 %, and near 100 %. */
+export function percent(share: number): string {
   const value = share * 100;
-  return `${value === 0 || value >= 10 ? value.toFixed(0) : value.toFixed(1)} %`;
+  return `${value === 0 || value >= 99.95 || (value >= 10 && value < 99) ? value.toFixed(0) : value.toFixed(1)} %`;
 }

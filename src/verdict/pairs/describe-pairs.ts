@@ -1,3 +1,4 @@
+import { percent, toFinishText } from '#verdict';
 import { ratioAt } from './histogram.ts';
 import type { PairFigures, SideTally } from './pair-figures.ts';
 import type { PairDimension } from './pair-measures.ts';
@@ -45,7 +46,7 @@ function toText(figures: PairFigures, dimension: PairDimension): string {
     case 'errors':
       return `${shareOf(own.errors, own)} of answers fail (primaries ${shareOf(peer.errors, peer)})`;
     case 'finish_reasons':
-      return `other finish reasons: ${toFinishText(own, peer)}`;
+      return `other finish reasons: ${toFinishText(own, peer, 'primaries')}`;
     case 'tool_calls':
       return `${tools.compared - tools.same} of ${tools.compared} calls of tools have another shape`;
     case 'outputs':
@@ -58,28 +59,6 @@ function compared(ratio: number | null, more: string, less: string): string {
   return `${percent(Math.abs(ratio - 1))} ${ratio >= 1 ? more : less}`;
 }
 
-/** The reason whose share differs most. */
-function toFinishText(own: SideTally, peer: SideTally): string {
-  const total = ({ finishes }: SideTally) =>
-    Math.max(
-      1,
-      Object.values(finishes).reduce((sum, count) => sum + count, 0),
-    );
-  const names = new Set([...Object.keys(own.finishes), ...Object.keys(peer.finishes)]);
-  const shares = [...names].map((name) => ({
-    name,
-    own: (own.finishes[name] ?? 0) / total(own),
-    peer: (peer.finishes[name] ?? 0) / total(peer),
-  }));
-  const [most] = shares.toSorted((a, b) => Math.abs(b.own - b.peer) - Math.abs(a.own - a.peer));
-  return most === undefined ? 'none' : `${percent(most.own)} ${most.name} (primaries ${percent(most.peer)})`;
-}
-
 function shareOf(count: number, { answers }: SideTally): string {
   return percent(count / Math.max(1, answers));
-}
-
-function percent(share: number): string {
-  const value = share * 100;
-  return `${value === 0 || value >= 99.95 || (value >= 10 && value < 99) ? value.toFixed(0) : value.toFixed(1)} %`;
 }
