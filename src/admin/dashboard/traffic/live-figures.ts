@@ -100,25 +100,18 @@ export class LiveFigures {
   }
 }
 
-/** The figures of a running gateway. */
-export interface RunningFigures {
-  /** Counts a request that has just ended. */
-  add(record: TrafficFacts): void;
-  /** The current and past figures. */
-  figures(): Figures;
-  stop(): void;
-}
-
 const SAMPLE_MS = 1_000;
 
 /** Starts to collect figures. Calls `readGauges` once per second. */
-export function startLiveFigures(readGauges: () => Gauges): RunningFigures {
+export function startLiveFigures(readGauges: () => Gauges) {
   const now = () => ({ nowMs: performance.now(), time: new Date().toISOString() });
   const live = new LiveFigures(readGauges(), now());
   const sample = () => live.sample(readGauges(), now());
   const timer = setInterval(sample, SAMPLE_MS).unref();
   return {
-    add: (record) => live.add(record, performance.now()),
+    /** Counts a request that has just ended. */
+    add: (record: TrafficFacts) => live.add(record, performance.now()),
+    /** The current and past figures. */
     figures() {
       sample();
       return live.figures(performance.now());
