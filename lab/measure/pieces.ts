@@ -1,19 +1,13 @@
 import type { RequestRecord } from '#otel/record/registry';
-import { EventScratch, JsonTap } from '#proxy';
-import { Fingerprint } from '#replicas';
 import { startProgram } from '#testkit/programs/program.ts';
+import { createEventRelay, createJsonTap, endpointAt } from '#testkit/reading/response-reading.ts';
 import { RecordProcessor } from '../../otel/span/record-processor.ts';
 import { createRequestSpans } from '../../otel/span/request-span.ts';
 import { RandomIds } from '../../otel/span/trace-ids.ts';
 import { createTracer } from '../../otel/span/tracer.ts';
-import { CHAT_COMPLETIONS } from '../../src/proxy/endpoints/chat-completions.ts';
 import { createPrefixHasher } from '../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../src/proxy/request/inspection/request-text.ts';
-import { EventRelay } from '../../src/proxy/response/events/event-relay.ts';
-import type { ResponseReading } from '../../src/proxy/response/response-reading.ts';
-import { StreamTap } from '../../src/proxy/response/stream-tap.ts';
-import { UsageTally } from '../../src/proxy/response/usage-tally.ts';
 
 const USAGE = `npm run bench:pieces
   Measures single steps of a request in µs of CPU: the fastest of several rounds, with all data in the processor's
@@ -36,7 +30,7 @@ function measure(name: string, piece: () => unknown, calls = CALLS): void {
   console.log(`${leastUs.toFixed(2).padStart(7)} µs  ${name}`);
 }
 
-const CHAT = CHAT_COMPLETIONS;
+const CHAT = endpointAt('/v1/chat/completions');
 function toBody(content: string): Buffer {
   const messages = [
     { role: 'system', content: 'You are helpful.' },
@@ -61,17 +55,8 @@ const choice = { index: 0, message: { role: 'assistant', content: 'lorem ' }, fi
 const answer = Buffer.from(
   JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', model: 'm', choices: [choice], usage }),
 );
-const reading: ResponseReading = {
-  endpoint: CHAT,
-  scratch: new EventScratch(),
-  maxEventBytes: 1024 ** 2,
-  undo: null,
-  onResponseId: null,
-  choicesPerPrompt: 1,
-  isTotalPerChoice: false,
-};
 measure('read a JSON answer: usage, finish reasons', () => {
-  const tap = new JsonTap(reading);
+  const tap = createJsonTap();
   tap.push(answer);
   tap.fill({});
 });
@@ -80,20 +65,12 @@ const delta = { index: 0, delta: { content: 'lorem' }, logprobs: null, finish_re
 const event = Buffer.from(
   `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: 'm', choices: [delta] })}\n\n`,
 );
-let relay = createRelay();
+let relay = createEventRelay().events;
 let events = 0;
 measure('read one event of a stream', () => {
-  if (++events % 1000 === 0) relay = createRelay();
+  if (++events % 1000 === 0) relay = createEventRelay().events;
   relay.push(event, events);
 });
-
-function createRelay(): EventRelay {
-  return new EventRelay(
-    reading,
-    new Fingerprint(),
-    new StreamTap(0, reading.endpoint, new UsageTally(reading)),
-  );
-}
 
 const consumer = {
   number: () => undefined,

@@ -1,4 +1,4 @@
-import { EventScratch, JsonTap, RESPONSES, type ResponseFields } from '#proxy';
+import { type ResponseFields, StoredResponseReader } from '#proxy';
 import { type ProbeTarget, probe } from '#replicas/probes';
 
 /** What a replica says of a response. */
@@ -14,27 +14,24 @@ export type ResponseState =
 
 /** A busy engine may take long to answer. */
 const TIMEOUT_MS = 10_000;
-/** The output of a response can be long. It is read as it comes, and not kept. */
+/** The output of a response can be long. */
 const MAX_ANSWER_BYTES = 64 * 1024 ** 2;
 
 /** Asks a replica how far a response is, with the replica's own key and TLS. Never rejects. */
 export async function askForResponse(replica: ProbeTarget, id: string): Promise<ResponseState> {
-  const tap = new JsonTap({ endpoint: RESPONSES, scratch: new EventScratch() });
+  const reader = new StoredResponseReader(id);
   const result = await probe(replica, {
-    path: `${RESPONSES.path}/${encodeURIComponent(id)}`,
+    path: reader.path,
     accept: 'application/json',
     timeoutMs: TIMEOUT_MS,
     maxBytes: MAX_ANSWER_BYTES,
     onLongBody: 'ignore' as const,
     isWanted: (status) => status === 200,
-    onChunk: (chunk) => tap.push(chunk),
+    onChunk: (chunk) => reader.push(chunk),
   });
   if (result.kind === 'failure') return { kind: 'unreachable' };
   if (result.status === 404) return { kind: 'missing' };
-  if (result.status !== 200 || tap.responseId !== id) return { kind: 'unclear' };
-  if (tap.state === 'open') return { kind: 'open' };
-  if (tap.state === null) return { kind: 'unclear' };
-  const fields: ResponseFields = {};
-  tap.fill(fields);
-  return { kind: 'ended', fields };
+  const said = result.status === 200 ? reader.read() : null;
+  if (said === null) return { kind: 'unclear' };
+  return said === 'open' ? { kind: 'open' } : { kind: 'ended', fields: said };
 }

@@ -17,6 +17,7 @@ import { Outbox } from './outbox.ts';
 import type { ProxyCollaborators, ProxyPolicy, ProxySettings } from './proxy-context.ts';
 import { PendingRecords } from './record/pending-records.ts';
 import { tenantOf } from './record/recorded-fields.ts';
+import { createBodyInspector } from './request/inspection/body-inspector.ts';
 import { toResponseReader } from './request/response-owner.ts';
 import { EventScratch } from './response/events/event-scratch.ts';
 import { createStepLog } from './step-log.ts';
@@ -36,6 +37,8 @@ export interface ProxyService {
   finishRecords(): void;
   /** Ends the requests that are still in flight. Returns how many there were. */
   cutAll(): number;
+  /** Ends its thread, if there is one. */
+  close(): Promise<void>;
 }
 
 /** Creates the proxy of one listener. */
@@ -44,7 +47,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   let isClosing = false;
   let onIdle: (() => void) | null = null;
   const { log, pool, limiter } = collaborators;
-  const tools = { ...collaborators, scratch: new EventScratch() };
+  const inspector = createBodyInspector(collaborators.prefixHash);
+  const tools = { ...collaborators, scratch: new EventScratch(), inspector };
   const inFlight = new InFlight();
   const outbox = new Outbox((error) => logDefect(error, log));
   const pending = new PendingRecords((error) => logDefect(error, log));
@@ -266,6 +270,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
       for (const exchange of cut) exchange.cut();
       return cut.length;
     },
+    close: () => inspector.close(),
   };
 }
 

@@ -8,6 +8,7 @@ import type { SendListener } from './attempt/copying.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
 import type { BackgroundResponse } from './record/background-response.ts';
+import type { PrefixHashSettings } from './record/prefix-hashes.ts';
 import type { RecordedFieldsSettings } from './record/recorded-fields.ts';
 import type { BodyInspector } from './request/inspection/body-inspector.ts';
 import type { ModelAliases } from './request/model-aliases.ts';
@@ -64,7 +65,8 @@ export interface ProxyLog extends AttemptLog {
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
   readonly telemetry: Omit<Recorder, 'shutdown'>;
-  readonly inspector: BodyInspector;
+  /** How the texts of requests are hashed. */
+  readonly prefixHash: PrefixHashSettings;
   readonly bodyBudget: SharedLimit;
   readonly limiter: ClientLimiter;
   readonly log: ProxyLog;
@@ -84,4 +86,5 @@ export interface ProxyCollaborators {
 /** The same, with what the proxy creates for itself. */
 export interface ProxyTools extends ProxyCollaborators {
   readonly scratch: EventScratch;
+  readonly inspector: BodyInspector;
 }

@@ -7,16 +7,12 @@
  * its words.
  */
 
-export type { AnswerEnd, AnswerListener, SendListener, SentRequest } from './attempt/copying.ts';
+export type { AnswerListener, SendListener, SentRequest } from './attempt/copying.ts';
 export { logDefect } from './defect.ts';
-export { RESPONSES } from './endpoints/responses.ts';
+export { StoredResponseReader } from './endpoints/stored-response-reader.ts';
 export { endpointsByPath } from './endpoints/table.ts';
 export { createProxy } from './handle-request.ts';
-export type { ProxyLog, ProxyPolicy, ProxySettings } from './proxy-context.ts';
+export type { ProxyLog, ProxyPolicy } from './proxy-context.ts';
 export type { BackgroundResponse } from './record/background-response.ts';
-export { loadSalt } from './record/salt.ts';
-export { createBodyInspector } from './request/inspection/body-inspector.ts';
-export { AnswerReader, type OutputSink } from './response/answer-reader.ts';
-export { EventScratch } from './response/events/event-scratch.ts';
-export { JsonTap } from './response/json-tap.ts';
+export { AnswerReader } from './response/answer-reader.ts';
 export type { ResponseFields } from './response/response-fields.ts';

@@ -1,5 +1,5 @@
 import { parseJson } from '#base/parsed';
-import { AnswerReader, type OutputSink, type ResponseFields, type SentRequest } from '#proxy';
+import { AnswerReader, type ResponseFields, type SentRequest } from '#proxy';
 import type { PairSide } from '#verdict/pairs';
 import type { ResponseHead } from '#wire/message';
 import { collectOutput, NEXT, type OutputParts } from './collect-output.ts';
@@ -13,7 +13,7 @@ const MAX_WHOLE_BYTES = 1024 * 1024;
 export type HeardEnd = 'whole' | 'broken' | 'unclear';
 
 /** One answer of a pair, as it comes: its facts and a digest of its output. It keeps no text once it is over. */
-export class HeardAnswer implements OutputSink, OutputParts {
+export class HeardAnswer implements OutputParts {
   readonly digest: OutputDigest;
   readonly #reader: AnswerReader;
   readonly #sentMs: number;

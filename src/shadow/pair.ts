@@ -1,5 +1,5 @@
 import type { ShadowSpan } from '#otel/span';
-import type { AnswerEnd, AnswerListener, SentRequest } from '#proxy';
+import type { AnswerListener, SentRequest } from '#proxy';
 import type { OutputComparison, PairObservation } from '#verdict/pairs';
 import type { ResponseHead } from '#wire/message';
 import { Copy, type CopyStart } from './copy.ts';
@@ -45,7 +45,7 @@ export class Pair implements AnswerListener {
     this.#primary.onData(view);
   }
 
-  onOver(end: AnswerEnd): void {
+  onOver(end: Parameters<AnswerListener['onOver']>[0]): void {
     this.#primary.finish(end === 'whole' || end === 'broken' ? end : 'unclear');
     if (end === 'left' && this.#start.cutsWithClient) this.cut();
     else this.#compareIfOver();

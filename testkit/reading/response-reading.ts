@@ -1,9 +1,10 @@
-import { EventScratch } from '#proxy';
 import { Fingerprint } from '#replicas';
 import type { Engine } from '#replicas/terms';
 import type { RecordedEndpoint } from '../../src/proxy/endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint } from '../../src/proxy/endpoints/table.ts';
 import { EventRelay } from '../../src/proxy/response/events/event-relay.ts';
+import { EventScratch } from '../../src/proxy/response/events/event-scratch.ts';
+import { JsonTap } from '../../src/proxy/response/json-tap.ts';
 import type { ResponseReading } from '../../src/proxy/response/response-reading.ts';
 import { StreamTap } from '../../src/proxy/response/stream-tap.ts';
 import type { UndoRules } from '../../src/proxy/response/undo-usage.ts';
@@ -28,6 +29,11 @@ export function toReading(settings: Partial<ResponseReading> = {}): ResponseRead
     isTotalPerChoice: false,
     ...settings,
   };
+}
+
+/** What reads a whole answer. */
+export function createJsonTap(settings: Partial<ResponseReading> = {}): JsonTap {
+  return new JsonTap(toReading(settings));
 }
 
 /** The relay of a stream whose request arrived at 0, and its tap. */

@@ -9,7 +9,6 @@ import { toShownName } from '#otel/base';
 import type { CollectorHeaders } from '#otel/collector';
 import { type Metrics, type ModelState, type ReplicaState, startMetrics } from '#otel/metrics';
 import { RecentRecords } from '#otel/queue';
-import { loadSalt } from '#proxy';
 import { createViaName } from '#proxy/entry';
 import type { ReplicaControl } from '#replicas/control';
 import type { RegisteredReplica } from '#replicas/registry';
@@ -28,6 +27,7 @@ import { createPeerObserver } from './observe-peers.ts';
 import { type EndedObserver, guarded, toAccessLogFields } from './observe-record.ts';
 import { createStreamObserver } from './observe-streams.ts';
 import { orTelemetryError } from './or-telemetry-error.ts';
+import { loadSalt } from './salt.ts';
 
 /** What serves clients, and what becomes of the records. */
 export interface DataPlane {

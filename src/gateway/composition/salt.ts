@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { link, mkdir, open, unlink } from 'node:fs/promises';
+import { link, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno, readRegularFile } from '#otel/files';
 
@@ -61,7 +61,7 @@ async function createSalt(stateDir: string, path: string): Promise<string> {
   } catch (error) {
     if (!isErrno(error, 'EEXIST')) throw error;
   } finally {
-    await unlink(draft).catch(ignoreMissing);
+    await rm(draft, { force: true });
   }
   await syncDirectory(stateDir);
   const salt = await readSalt(path);
@@ -79,8 +79,4 @@ async function writeDurably(path: string, text: string): Promise<void> {
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r');
   await directory.sync();
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }

@@ -5,7 +5,7 @@ import type { Config } from '#config';
 import { waitAtMost } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
 import { startRecorder } from '#otel/span';
-import { createBodyInspector, createProxy, logDefect, type ProxyLog } from '#proxy';
+import { createProxy, logDefect, type ProxyLog } from '#proxy';
 import type { ApiClientEntry } from '#proxy/entry';
 import { ReplicaPool } from '#replicas';
 import { SharedState } from '#replicas/shared';
@@ -106,11 +106,10 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
     onReport: control.onShadow,
     random: Math.random,
   });
-  const inspector = createBodyInspector({ salt: Buffer.from(salt), ...config.prefixHash });
   const proxy = createProxy(toProxyPolicy(config, access, viaName), {
     pool,
     telemetry: recorder,
-    inspector,
+    prefixHash: { salt: Buffer.from(salt), ...config.prefixHash },
     log,
     bodyBudget,
     sendListener: shadows,
@@ -206,7 +205,7 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
       server.destroyConnections();
       proxy.finishRecords();
       pool.close();
-      await inspector.close();
+      await proxy.close();
       await recorder.shutdown();
     },
   };

@@ -4,7 +4,7 @@ import type { Config } from '#config';
 import type { TelemetrySettings } from '#otel';
 import type { MetricsSettings } from '#otel/metrics';
 import type { RecorderSettings } from '#otel/span';
-import { endpointsByPath, type ProxyPolicy, type ProxySettings } from '#proxy';
+import { endpointsByPath, type ProxyPolicy } from '#proxy';
 import { createTrustedProxies, PassedPaths } from '#proxy/entry';
 import type { ConnectionTimeouts, PoolSettings } from '#replicas';
 import type { ShadowSettings } from '#shadow';
@@ -19,6 +19,8 @@ export function toGatewayName({ gateway }: Config): string {
 export function toWorkerCount({ gateway }: Pick<Config, 'gateway'>): number {
   return gateway.workers === 'auto' ? availableParallelism() : gateway.workers;
 }
+
+type ProxySettings = ProxyPolicy['settings'];
 
 /** Who may send requests, and what tenants may use. */
 type Access = Pick<ProxySettings, 'apiClients' | 'tenantLimits'>;

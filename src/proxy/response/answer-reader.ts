@@ -11,7 +11,7 @@ import { UsageTally } from './usage-tally.ts';
 export type AnswerReading = Omit<ResponseReading, 'undo' | 'onResponseId'>;
 
 /** Receives the output in an answer, in its order. Nothing that it gets is good after the call. */
-export interface OutputSink {
+interface OutputSink {
   /** The bytes between the quotes of a JSON string, which may have escapes. */
   onText(json: Buffer, start: number, end: number): void;
   /** The JSON of an event whose output is more than one string, such as a tool call. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadSalt } from '../../../src/proxy/record/salt.ts';
+import { loadSalt } from '../../../src/gateway/composition/salt.ts';
 
 let parent: string;
 let stateDir: string;
@@ -25,7 +25,7 @@ async function modeOf(path: string): Promise<number> {
 
 async function loadInAnotherProcess(): Promise<string> {
   const script = `
-    import { loadSalt } from ${JSON.stringify(new URL('../../../src/proxy/record/salt.ts', import.meta.url).href)};
+    import { loadSalt } from ${JSON.stringify(new URL('../../../src/gateway/composition/salt.ts', import.meta.url).href)};
     console.log((await loadSalt(${JSON.stringify(stateDir)})).toString());`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

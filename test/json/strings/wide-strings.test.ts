@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { wideStrings } from '#json/strings';
 
 const WINDOW_BYTES = 16 * 1024;
@@ -10,11 +10,6 @@ function open() {
   if (wideStrings === null) throw new Error('this Node has no WebAssembly');
   return wideStrings;
 }
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.resetModules();
-});
 
 describe('strings read sixteen bytes at a time', () => {
   it('end at the first quote, control character or wrong escape, wherever a window ends', () => {
@@ -74,32 +69,5 @@ describe('strings read sixteen bytes at a time', () => {
         expect(open().left).toBe(Math.max(0, count - points.length));
       }),
     );
-  });
-
-  it('are read alike without WebAssembly', async () => {
-    const texts = [
-      'lorem ipsum '.repeat(200),
-      'a = "b";\n  if (x) {\n'.repeat(200),
-      'Über 世界 😀 \\ '.repeat(900),
-      `${'x'.repeat(20_000)}\u0000"`,
-    ];
-    const describeAll = async () => {
-      const { createBodyInspector, endpointsByPath } = await import('#proxy');
-      const inspector = createBodyInspector({ salt: Buffer.from('salt'), blockChars: 64, maxBlocks: 128 });
-      const endpoint = endpointsByPath([]).get('/v1/chat/completions');
-      if (endpoint === undefined) throw new Error('there are no chats');
-      const bodies = texts.map((content) =>
-        Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] })),
-      );
-      const inspected = await Promise.all(bodies.map((body) => inspector.inspect([body], endpoint)));
-      return inspected.map((body) => body.describeText());
-    };
-    const expected = await describeAll();
-    vi.resetModules();
-    vi.stubGlobal('WebAssembly', undefined);
-    const { wideStrings: missing } = await import('#json/strings');
-    expect(missing).toBeNull();
-    expect(await describeAll()).toEqual(expected);
-    expect(expected[0]?.promptChars).toBe(2400);
   });
 });

@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import { readClients } from '#access/clients';
 import { parseClientsFile, parseConfig } from '#config';
 import { readSecretFile } from '#config/secrets';
-import { loadSalt } from '#proxy';
 import { parsePassedPath } from '../../../src/config/schema/addresses.ts';
 import { startGateway } from '../../start-gateway.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
@@ -167,17 +166,22 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: '`salt` in state_dir',
-    source: inFile('src/proxy/record/salt.ts', 'MAX_FILE_BYTES'),
+    source: inFile('src/gateway/composition/salt.ts', 'MAX_FILE_BYTES'),
     past: 'the start is refused',
     proof: {
       send: (size) =>
         readFileOfSize(
           `${'0'.repeat(64)}${'\n'.repeat(size - 64)}`,
-          (path) => loadSalt(dirname(path)),
+          async (path) => {
+            await using _gateway = await startGateway({
+              replicas: [{ name: 'a', url: 'http://127.0.0.1:9' }],
+              ...{ stateDir: dirname(path), hashSalt: '' },
+            });
+          },
           'salt',
         ),
       at: 'accepted',
-      past: 'file is far too large to be ours',
+      past: 'hash salt: file is far too large to be ours',
     },
   },
   {

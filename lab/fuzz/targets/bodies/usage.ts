@@ -1,18 +1,15 @@
-import { EventScratch, JsonTap } from '#proxy';
-import { Fingerprint } from '#replicas';
+import { createEventRelay, createJsonTap, toReading } from '#testkit/reading/response-reading.ts';
 import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { RECORDED_ENDPOINTS } from '../../../../src/proxy/endpoints/table.ts';
-import { EventRelay } from '../../../../src/proxy/response/events/event-relay.ts';
 import { createEventData, readEventData } from '../../../../src/proxy/response/events/sse.ts';
-import type { ResponseReading } from '../../../../src/proxy/response/response-reading.ts';
-import { StreamTap } from '../../../../src/proxy/response/stream-tap.ts';
-import { type UsageFigures, UsageTally } from '../../../../src/proxy/response/usage-tally.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf } from '../../fuzz-target.ts';
 import { answerText, eventTexts } from './answer-texts.ts';
 import { figuresOf } from './naive-usage.ts';
 
 const ENDPOINT_COUNT = RECORDED_ENDPOINTS.length;
-const SCRATCH = new EventScratch();
+const { scratch: SCRATCH } = toReading();
+
+type StreamTap = ReturnType<typeof createEventRelay>['tap'];
 
 /** What is read of answers: usage, finish reasons, identity; of each endpoint, whole and streamed. */
 export const USAGE: FuzzTarget = {
@@ -31,9 +28,9 @@ export const USAGE: FuzzTarget = {
     const endpoint = endpointOf(input.variant);
     const pieces = piecesOf(input);
     if (input.variant < ENDPOINT_COUNT) return readAnswer(endpoint, pieces);
-    const { tap, relay } = createStreamReader(endpoint);
-    for (const piece of pieces) relay.push(piece, 1);
-    return [tap, relay];
+    const { tap, events } = createEventRelay({ endpoint, scratch: SCRATCH });
+    for (const piece of pieces) events.push(piece, 1);
+    return [tap, events];
   },
 };
 
@@ -57,36 +54,27 @@ function checkAnswer(input: FuzzInput): boolean {
   const expected = figuresOf(endpoint.path, input.bytes.toString());
   if (expected === null) return false;
   for (const [figure, count] of Object.entries(expected)) {
-    mustEqual(figure, whole.usage[figure as keyof UsageFigures], count);
+    mustEqual(figure, whole.usage[figure as keyof typeof whole.usage], count);
   }
   return true;
 }
 
-function readAnswer(endpoint: RecordedEndpoint, pieces: readonly Buffer[]): JsonTap {
-  const tap = new JsonTap({ endpoint, scratch: SCRATCH });
+function readAnswer(endpoint: RecordedEndpoint, pieces: readonly Buffer[]) {
+  const tap = createJsonTap({ endpoint, scratch: SCRATCH });
   for (const piece of pieces) tap.push(piece);
   return tap;
 }
 
-function createStreamReader(endpoint: RecordedEndpoint) {
-  const reading: ResponseReading = {
-    ...{ endpoint, scratch: SCRATCH, maxEventBytes: 1 << 20, undo: null, onResponseId: null },
-    ...{ choicesPerPrompt: 1, isTotalPerChoice: false },
-  };
-  const tap = new StreamTap(0, endpoint, new UsageTally(reading));
-  return { reading, tap, relay: new EventRelay(reading, new Fingerprint(), tap) };
-}
-
 function checkStream(input: FuzzInput): boolean {
   const endpoint = endpointOf(input.variant);
-  const { reading, tap, relay } = createStreamReader(endpoint);
-  const sent = piecesOf(input).flatMap((piece) => relay.push(piece, 1));
+  const { tap, events } = createEventRelay({ endpoint, scratch: SCRATCH });
+  const sent = piecesOf(input).flatMap((piece) => events.push(piece, 1));
   mustEqual(
     'the bytes for the client',
-    Buffer.concat([...sent, ...relay.end()]).toString('latin1'),
+    Buffer.concat([...sent, ...events.end()]).toString('latin1'),
     input.bytes.toString('latin1'),
   );
-  const expected = new StreamTap(0, endpoint, new UsageTally(reading));
+  const { tap: expected } = createEventRelay({ endpoint, scratch: SCRATCH });
   readEventsAlone(input.bytes, endpoint, expected);
   const found = sayings(tap);
   mustEqual('what a stream says', found, sayings(expected));

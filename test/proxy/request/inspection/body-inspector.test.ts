@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { createPrefixHasher } from '../../../../src/proxy/record/prefix-hashes.ts';
 import {
@@ -154,5 +154,31 @@ describe('a body inspector', () => {
     const waiting = expect(inspector.inspect(inPieces(LARGE), CHAT)).rejects.toThrow('ended');
     await inspector.close();
     await waiting;
+  });
+
+  it('reads bodies alike without WebAssembly', async () => {
+    const texts = [
+      'lorem ipsum '.repeat(200),
+      'a = "b";\n  if (x) {\n'.repeat(200),
+      'Über 世界 😀 \\ '.repeat(900),
+      `${'x'.repeat(20_000)}\u0000"`,
+    ];
+    const describeAll = async () => {
+      const room = await import('../../../../src/proxy/request/inspection/body-inspector.ts');
+      const inspector = room.createBodyInspector(settings);
+      const inspected = texts.map(async (text) => await inspector.inspect([bodyOf(text)], CHAT));
+      return (await Promise.all(inspected)).map((body) => body.describeText());
+    };
+    onTestFinished(() => {
+      vi.unstubAllGlobals();
+      vi.resetModules();
+    });
+    const expected = await describeAll();
+    vi.resetModules();
+    vi.stubGlobal('WebAssembly', undefined);
+    const { wideStrings: missing } = await import('#json/strings');
+    expect(missing).toBeNull();
+    expect(await describeAll()).toEqual(expected);
+    expect(expected[0]?.promptChars).toBe(2400);
   });
 });
