@@ -6,10 +6,10 @@ import { countDoors, type DoorCounts } from './count-doors.ts';
 const BOUNDS = {
   /** Files imported from outside, beyond one for each room. */
   moreDoors: 5,
-  /** The most names that a door exports; 12. */
-  exports: 20,
+  /** The most names that a door exports: what needs more is two rooms. */
+  exports: 12,
   /** Imports by tests, lab and test kit that pass by a door; 0. */
-  reachingInside: 176,
+  reachingInside: 169,
   /** Lines of src/ and otel/ that are not generated; 52,000. */
   lines: 83_150,
   /** Lines of layers.config.ts; 150. */
@@ -32,7 +32,7 @@ process.exitCode = problems.length === 0 ? 0 : 1;
 function print({ rooms, doors, reachingInside, lineCount, layerLineCount }: DoorCounts): void {
   console.log(`${rooms.length} rooms, ${doors.length} files imported from outside their room`);
   for (const { door, exportCount } of rooms.toSorted((a, b) => b.exportCount - a.exportCount)) {
-    console.log(`  ${door.padEnd(24)}${exportCount} exports`);
+    console.log(`  ${door.padEnd(28)}${exportCount} exports`);
   }
   console.log(`${reachingInside.length} imports of tests, lab and test kit pass by a door`);
   if (values.inside) for (const { from, to } of reachingInside) console.log(`  ${from} → ${to}`);
