@@ -1,10 +1,11 @@
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { spendOnChats, WARM_REQUESTS } from '#testkit/load/cpu-of-chats.ts';
+import { startChatClients, WARM_REQUESTS } from '#testkit/load/cpu-of-chats.ts';
 import { PLAIN_BODY } from '#testkit/load/plain-exchange.ts';
 import { startPlainReplica } from '#testkit/load/plain-replica.ts';
 import { type GatewayProcess, startGateway } from '#testkit/programs/gateway-process.ts';
+import { type CpuReading, readCpu, toSpentUs } from '#testkit/programs/process-tree.ts';
 import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { ROOT, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { median } from '#testkit/programs/statistics.ts';
@@ -16,31 +17,37 @@ const USAGE = `npm run lab -- measure/beside [options]
                   Without either: requests through one gateway to a replica with a gpu_count, and to one without: what
                   GPU time costs
   --pairs N       how often, with new processes (default 6); V8 compiles each process a little differently
-  --rounds N      turns of each process (default 8)
-  --requests N    requests of a turn (default 2000)
+  --requests N    requests of each kind in a pair (default 40000)
+  --turn N        requests of one kind before those of the other (default 200): a machine that others share takes half
+                  as long again at one moment as at another
   --write         writes what GPU time costs into docs/evidence/metrics.md, or what the history costs into
                   docs/evidence/history.md; not with --baseline`;
 
-const { baseline, history, pairs, rounds, requests, write } = startProgram(USAGE, {
+const { baseline, history, pairs, requests, turn, write } = startProgram(USAGE, {
   baseline: { type: 'string' },
   history: { type: 'boolean', default: false },
   pairs: { type: 'string', default: '6' },
-  rounds: { type: 'string', default: '8' },
-  requests: { type: 'string', default: '2000' },
+  requests: { type: 'string', default: '40000' },
+  turn: { type: 'string', default: '200' },
   write: { type: 'boolean', default: false },
 });
 if (baseline !== undefined && (write || history))
   throw new Error('--baseline goes neither with --write nor with --history');
 const PAIRS = toCount(pairs);
-const ROUNDS = toCount(rounds);
 const REQUESTS = toCount(requests);
+const TURN = toCount(turn);
 
-/** Sends so many requests of one kind and returns the CPU time in µs that the gateway spent on them. */
-type Spend = (requestCount: number) => Promise<number>;
+/** Requests of one kind. */
+interface Kind {
+  /** Resolves when so many are answered. */
+  send(requestCount: number): Promise<void>;
+  /** The CPU time in µs that the gateway has spent on them since the last call. */
+  takeSpentUs(): number;
+}
 
 /** The two kinds of requests that are compared, and what is behind them. */
 interface Pair extends AsyncDisposable {
-  readonly kinds: readonly [Spend, Spend];
+  readonly kinds: readonly [Kind, Kind];
 }
 
 await measure();
@@ -50,7 +57,7 @@ async function measure(): Promise<void> {
   const others =
     baseline !== undefined ? resolve(baseline) : history ? 'without history' : 'without gpu_count';
   console.log(`${date}, commit ${commit} beside ${others}, ${machine}`);
-  console.log(`${PAIRS} pairs, ${ROUNDS} rounds of ${REQUESTS} requests each\n`);
+  console.log(`${PAIRS} pairs, ${REQUESTS} requests of each kind, ${TURN} in turn\n`);
   console.log('| pair | CPU per request, µs | beside it, µs | ratio |\n|---:|---:|---:|---:|');
   const ratios: number[] = [];
   for (let number = 0; number < PAIRS; number++) {
@@ -78,24 +85,59 @@ async function measure(): Promise<void> {
   );
 }
 
-/** The median CPU time of a request of each kind, in µs. */
+/** The mean CPU time of a request of each kind, in µs. */
 async function comparePair(number: number): Promise<readonly [number, number]> {
   const isSwapped = number % 2 === 1;
   await using pair = await (baseline !== undefined || history
     ? startBeside(resolve(baseline ?? ROOT), history ? { history: 'off' } : {}, isSwapped)
     : startKinds(isSwapped));
-  const spentUs: [number[], number[]] = [[], []];
+  const [one, other] = pair.kinds;
   // In turn: a gateway that idles for seconds gives memory back, and then spends more on garbage.
-  for (let warm = 0; warm < WARM_REQUESTS; warm += REQUESTS)
-    for (const spend of pair.kinds) await spend(REQUESTS);
-  for (let round = 0; round < ROUNDS; round++) {
-    // Who is first in a round may find another machine than who is second.
-    const isFirst = (round + number) % 2 === 0;
-    for (const kind of isFirst ? ([0, 1] as const) : ([1, 0] as const)) {
-      spentUs[kind].push((await pair.kinds[kind](REQUESTS)) / REQUESTS);
+  const sendInTurn = async (count: number) => {
+    for (let sent = 0; sent < count; sent += TURN) {
+      // Who is first may find another machine than who is second.
+      const isFirst = (sent / TURN + number) % 2 === 0;
+      for (const kind of isFirst ? [one, other] : [other, one]) await kind.send(TURN);
     }
-  }
-  return [median(spentUs[0]), median(spentUs[1])];
+  };
+  await sendInTurn(WARM_REQUESTS);
+  for (const kind of pair.kinds) kind.takeSpentUs();
+  await sendInTurn(REQUESTS);
+  const sent = Math.ceil(REQUESTS / TURN) * TURN;
+  return [one.takeSpentUs() / sent, other.takeSpentUs() / sent];
+}
+
+/** All that a gateway does is for these requests: also what it does later, as writing records. */
+function toWholeKind(started: AsyncDisposableStack, { url, pid }: GatewayProcess): Kind {
+  const clients = started.use(startChatClients(url));
+  let before: CpuReading = readCpu(pid);
+  return {
+    send: (count) => clients.send(count),
+    takeSpentUs: () => {
+      const now = readCpu(pid);
+      const spentUs = toSpentUs(before, now);
+      before = now;
+      return spentUs;
+    },
+  };
+}
+
+/** What a gateway does while these requests are sent is for them. */
+function toSharedKind(started: AsyncDisposableStack, { url, pid }: GatewayProcess, body: string): Kind {
+  const clients = started.use(startChatClients(url, { body }));
+  let spentUs = 0;
+  return {
+    send: async (count) => {
+      const before = readCpu(pid);
+      await clients.send(count);
+      spentUs += toSpentUs(before, readCpu(pid));
+    },
+    takeSpentUs: () => {
+      const taken = spentUs;
+      spentUs = 0;
+      return taken;
+    },
+  };
 }
 
 /** Requests through one gateway, to replicas with and without a gpu_count. `isSwapped`: the second one has it. */
@@ -109,10 +151,9 @@ async function startKinds(isSwapped: boolean): Promise<Pair> {
     replicas.push({ name: model, url, models: [model], engine: 'vllm', ...gpus });
   }
   const gateway = await startIn(started, ROOT, replicas);
-  const [withGpus, without] = (isSwapped ? models.toReversed() : models).map((model) => {
-    const body = PLAIN_BODY.replace('"model":"m"', `"model":"${model}"`);
-    return (count: number) => spendOnChats(gateway, count, { body });
-  });
+  const [withGpus, without] = (isSwapped ? models.toReversed() : models).map((model) =>
+    toSharedKind(started, gateway, PLAIN_BODY.replace('"model":"m"', `"model":"${model}"`)),
+  );
   if (withGpus === undefined || without === undefined) throw new Error('there are two kinds');
   return { kinds: [withGpus, without], [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
@@ -131,7 +172,7 @@ async function startBeside(other: string, otherConfig: object, isSwapped: boolea
   const second = await start(!isSwapped);
   const [gateway, theirs] = isSwapped ? [second, first] : [first, second];
   return {
-    kinds: [(count) => spendOnChats(gateway, count), (count) => spendOnChats(theirs, count)],
+    kinds: [toWholeKind(started, gateway), toWholeKind(started, theirs)],
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }

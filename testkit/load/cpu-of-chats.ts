@@ -14,21 +14,36 @@ interface ChatOptions {
   readonly body?: string;
 }
 
-/**
- * Sends chats and returns the CPU time in µs that the server's processes spent on all of them. Throws if one fails.
- * `fields`: of the header; `body`: JSON.
- */
+/** Sends chats over connections that stay open. */
+export interface ChatClients extends Disposable {
+  /** Resolves when so many are answered. Rejects if one fails. */
+  send(requestCount: number): Promise<void>;
+}
+
+/** Opens the connections with the first requests. `fields`: of the header; `body`: JSON. */
+export function startChatClients(
+  url: string,
+  { fields = { 'X-Tenant': 'acme' }, body = PLAIN_BODY }: ChatOptions = {},
+): ChatClients {
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+  const sendOne = async () => {
+    const { problem } = await post(agent, `${url}/v1/chat/completions`, body, fields);
+    if (problem !== null) throw new Error(`a request failed: ${problem}`);
+  };
+  return {
+    send: (requestCount) => sendInClosedLoop(CLIENTS, requestCount, sendOne),
+    [Symbol.dispose]: () => agent.destroy(),
+  };
+}
+
+/** Sends chats and returns the CPU time in µs that the server's processes spent on all of them. Rejects if one fails. */
 export async function spendOnChats(
   { pid, url }: { readonly pid: number; readonly url: string },
   requestCount: number,
-  { fields = { 'X-Tenant': 'acme' }, body = PLAIN_BODY }: ChatOptions = {},
+  options: ChatOptions = {},
 ): Promise<number> {
   const before = readCpu(pid);
-  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-  await sendInClosedLoop(CLIENTS, requestCount, async () => {
-    const { problem } = await post(agent, `${url}/v1/chat/completions`, body, fields);
-    if (problem !== null) throw new Error(`a request failed: ${problem}`);
-  });
-  agent.destroy();
+  using clients = startChatClients(url, options);
+  await clients.send(requestCount);
   return toSpentUs(before, readCpu(pid));
 }

@@ -16,6 +16,8 @@ const COMPRESSION = {
     [constants.ZSTD_c_checksumFlag]: 1,
   },
 };
+/** A frame that had no room for one more record has nearly `FRAME_BYTES`. It is a block, as one of `FRAME_RECORDS` is. */
+const BLOCK_BYTES = (FRAME_BYTES * 3) / 4;
 /** More than any block has: what claims to be larger is damaged. */
 const MAX_BLOCK_BYTES = 64 * 1024 ** 2;
 
@@ -77,8 +79,7 @@ export class BlockStore {
     const stored = toStored(chunk);
     const chunks = [...this.#open, { ...stored, first: this.#next }];
     const count = sum(chunks, (each) => each.count);
-    // As many as a whole frame has are a block.
-    if (count < FRAME_RECORDS && sum(chunks, ({ data }) => data.length) < FRAME_BYTES) {
+    if (count < FRAME_RECORDS && sum(chunks, ({ data }) => data.length) < BLOCK_BYTES) {
       this.#write(this.#next, stored, stored.data, false);
       // A copy: the memory of the batch goes back.
       this.#open = [...this.#open, { ...stored, data: stored.data.slice(), first: this.#next }];

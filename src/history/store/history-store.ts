@@ -39,6 +39,9 @@ const SAME_GAP_MS = 60_000;
 const NOTE_WRITTEN = `UPDATE meta SET next_number = :next, written_ms = :written,
   records_ms = min(records_ms, :now), minutes_ms = min(minutes_ms, :now), hours_ms = min(hours_ms, :now),
   timeline_ms = min(timeline_ms, :now), losses_ms = min(losses_ms, :now)`;
+const ADD_INSTANCE = `INSERT INTO instances VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+  first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq),
+  count = count + excluded.count, written_ms = excluded.written_ms`;
 const EXTEND_GAP = `UPDATE gaps SET from_ms = min(from_ms, :from), to_ms = max(to_ms, :to), records = records + :records
   WHERE rowid = (SELECT rowid FROM gaps WHERE reason = :reason ORDER BY rowid DESC LIMIT 1)
   AND to_ms >= :from - ${SAME_GAP_MS} AND from_ms <= :to + ${SAME_GAP_MS}`;
@@ -53,6 +56,8 @@ export class HistoryStore {
   readonly #usage: UsageStore;
   readonly #timeline: TimelineStore;
   readonly #losses: LossStore;
+  readonly #noteWritten;
+  readonly #addInstance;
   readonly #path: string;
   readonly #file: string | null;
   /** Its log of writes, since there is one. */
@@ -87,6 +92,8 @@ export class HistoryStore {
     this.#usage = new UsageStore(db);
     this.#timeline = new TimelineStore(db);
     this.#losses = new LossStore(db);
+    this.#noteWritten = db.prepare(NOTE_WRITTEN);
+    this.#addInstance = db.prepare(ADD_INSTANCE);
     limitFile(db, settings.maxSizeBytes);
   }
 
@@ -160,7 +167,7 @@ export class HistoryStore {
       this.#addInstances(batch);
       for (const gap of batch.gaps) this.#addGap(gap);
       for (const loss of batch.losses) this.#losses.add(loss, batch.endMs);
-      this.#db.prepare(NOTE_WRITTEN).run({ next: this.#blocks.next, written: batch.endMs, now: nowMs });
+      this.#noteWritten.run({ next: this.#blocks.next, written: batch.endMs, now: nowMs });
       return written;
     });
   }
@@ -229,13 +236,8 @@ export class HistoryStore {
   }
 
   #addInstances({ instances, endMs }: Batch): void {
-    const upsert = this.#db.prepare(
-      `INSERT INTO instances VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-       first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq),
-       count = count + excluded.count, written_ms = excluded.written_ms`,
-    );
     for (const { instance, firstSeq, lastSeq, count } of instances) {
-      upsert.run(instance, firstSeq, lastSeq, count, endMs);
+      this.#addInstance.run(instance, firstSeq, lastSeq, count, endMs);
     }
   }
 

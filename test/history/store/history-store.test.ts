@@ -355,6 +355,16 @@ it('finds a record by each of its ids, in open chunks and in complete blocks', a
   store.close();
 });
 
+it('keeps a frame that has no room for another record as a block, and writes it once', () => {
+  const { store } = openStore(path);
+  // More than 1.5 KB each: a frame has no room for 256 of them.
+  const feature = 'x'.repeat(1_400);
+  const { chunks, ...rest } = toBatch(Array.from({ length: 600 }, () => makeRecord({ feature })));
+  const whole = chunks.slice(0, 2);
+  expect(whole.map(({ count }) => count < 256)).toEqual([true, true]);
+  expect(store.write({ ...rest, chunks: whole }, START_MS)).toMatchObject({ blocks: 2 });
+});
+
 it('refuses a page of a file that is not there any more, sooner than to leave out records', async () => {
   const { store } = openStore(path);
   store.write(toBatch([makeRecord(), makeRecord()]), START_MS);
