@@ -21,6 +21,7 @@ const TOOLS = [
 
 export default defineConfig({
   test: {
+    globalSetup: 'testkit/bundle/global-setup.ts',
     // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle.
     maxWorkers: 5,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
