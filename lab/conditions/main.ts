@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { CONDITIONS } from '#conditions';
+import { useGatewayBundle } from '#testkit/bundle/gateway-bundle.ts';
 import { openSignedIn } from '#testkit/dashboard/page.ts';
 import { startBrowser } from '#testkit/programs/browser.ts';
 import { ADMIN_TOKEN, type GatewayProcess } from '#testkit/programs/gateway-process.ts';
@@ -49,6 +50,7 @@ interface Result {
   readonly gone: Seconds;
 }
 
+await useGatewayBundle();
 const named = values.surfaces.split(',');
 const surfaces = SURFACES.filter((surface) => named.includes(surface));
 const browser = surfaces.includes('page') ? await startBrowser() : null;

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
+import { quickStart } from '#testkit/processes/quick-start.ts';
 import { ADMIN_TOKEN, askAdmin, type GatewayProcess } from '#testkit/programs/gateway-process.ts';
 import { ROOT } from '#testkit/programs/results.ts';
 
@@ -98,7 +99,7 @@ export async function readStatus(
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [join(ROOT, 'src/main.ts'), 'status', option, '--admin', adminUrl],
-    { env: { PATH: process.env.PATH, SVC_ADMIN_TOKEN: ADMIN_TOKEN } },
+    { env: { ...quickStart(), PATH: process.env.PATH, SVC_ADMIN_TOKEN: ADMIN_TOKEN } },
   ).catch((error: { readonly stdout: string }) => error);
   return stdout;
 }

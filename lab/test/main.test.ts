@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { PROGRAMS, toFile } from '../main.ts';
 
 const run = promisify(execFile);
@@ -29,9 +29,18 @@ describe('the lab', () => {
     expect([...rows].map(([, name]) => name).sort()).toEqual(Object.keys(PROGRAMS).sort());
   });
 
-  test.for(Object.keys(PROGRAMS))('%s prints its usage with --help', async (name) => {
-    const { stdout } = await run(process.execPath, [join(LAB, toFile(name)), '--help']);
-    expect(stdout).toMatch(/^npm run .+\n {2}\S/);
+  describe('with --help', () => {
+    let usages: Readonly<Record<string, string>>;
+    beforeAll(async () => {
+      const { stdout } = await run(process.execPath, [join(LAB, 'test/print-usages.ts')]);
+      usages = JSON.parse(stdout);
+    });
+
+    test.for(Object.keys(PROGRAMS))('%s prints its usage', async (name) => {
+      // A program that tests import runs only where it is what was started.
+      const alone = async () => await run(process.execPath, [join(LAB, toFile(name)), '--help']);
+      expect(usages[name] ?? (await alone()).stdout).toMatch(/^npm run .+\n {2}\S/);
+    });
   });
 
   test('starts a program with its options, and prints the list without a name', async () => {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openSpool } from '#otel/disk';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
-import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
+import { quickStart } from '#testkit/processes/quick-start.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 import { encodeId } from '../otel/encoded-spans.ts';
 
@@ -42,7 +42,7 @@ async function spawnGateway() {
     export: { endpoint: collector.url },
   };
   await writeFile(config, JSON.stringify(settings));
-  return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: COMPILE_CACHE });
+  return spawn(process.execPath, ['src/main.ts', '-config', config], { stdio: 'ignore', env: quickStart() });
 }
 
 test('a kill while restored records are sent repeats at most one batch, and loses nothing', async () => {

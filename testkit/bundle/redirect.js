@@ -1,7 +1,7 @@
 import module from 'node:module';
 
 /*
- * Loaded into each process and thread of the tests (see global-setup.ts): where one starts with a source file of the gateway,
+ * Loaded into each process and thread of the tests (see gateway-bundle.ts): where one starts with a source file of the gateway,
  * the bundle starts. It is JavaScript, and asks for what it needs, because NODE_OPTIONS reaches every Node that a test
  * starts, of whatever version.
  */

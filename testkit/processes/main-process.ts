@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest';
 import { decodeRecord } from '#otel/otlp';
 import { EventLog } from '../event-log.ts';
 import { type FakeReplica, startFakeReplica } from '../fake-replica.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
+import { quickStart } from './quick-start.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -39,7 +39,7 @@ export function spawnMain(
   const limited = maxFiles === undefined ? [] : ['bash', '-c', `ulimit -n ${maxFiles}; exec "$@"`, 'bash'];
   const [file = '', ...words] = [...limited, ...command];
   const child = spawn(file, words, {
-    ...{ env: { ...COMPILE_CACHE, ...env }, cwd },
+    ...{ env: { ...quickStart(), ...env }, cwd },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close').then(([code, signal]) => ({ code, signal }));

@@ -6,8 +6,8 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import type { FakeReplica } from '../fake-replica.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
 import { findFreePort } from './free-port.ts';
+import { quickStart } from './quick-start.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
@@ -86,7 +86,7 @@ export async function serveOnOwnDisk(
   ].join(' && ');
   const command = ['sh', '-c', script, 'sh', process.execPath, MAIN, '-config', path];
   const child = spawn('unshare', [...UNSHARE, ...command], {
-    env: { ...COMPILE_CACHE, PATH: process.env.PATH, SVC_ADMIN_TOKEN: TOKEN },
+    env: { ...quickStart(), PATH: process.env.PATH, SVC_ADMIN_TOKEN: TOKEN },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close').then(([code]) => code as number | null);

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EventLog } from '../event-log.ts';
-import { COMPILE_CACHE } from '../processes/compile-cache.ts';
+import { quickStart } from '../processes/quick-start.ts';
 
 const STOP_MS = 8_000;
 const READY_MS = 60_000;
@@ -56,7 +56,7 @@ export function startChild(command: Command, { logPath, stdout }: ChildOutput = 
   const child = spawn(file, args, {
     detached: true,
     stdio: ['ignore', stdout === undefined ? (log ?? 'ignore') : STDIO[stdout], log ?? 'inherit'],
-    env: { ...(isIsolated ? { ...COMPILE_CACHE, PATH: process.env.PATH } : process.env), ...env },
+    env: { ...(isIsolated ? { ...quickStart(), PATH: process.env.PATH } : process.env), ...env },
     ...(cwd === undefined ? {} : { cwd }),
   });
   if (log !== null) closeSync(log);

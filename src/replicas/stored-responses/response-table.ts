@@ -131,17 +131,19 @@ export class StoredResponses {
     return found;
   }
 
-  /** All responses that are known, and how long ago each was used. */
+  /** All responses that are known, and how long ago each was used. Of rows that were never used it reads the version alone. */
   entries(): readonly { readonly response: StoredResponse; readonly idleSeconds: number }[] {
     const { version, usedAt } = this.#rows;
     const now = this.#nowSeconds;
-    return Array.from(version.keys()).flatMap((row) => {
+    const entries = [];
+    for (let row = 0; row < version.length; row++) {
       const before = Atomics.load(version, row);
+      if (before === 0 || before % 2 !== 0) continue;
       const response = readRow(this.#rows, row);
-      const isWhole = before !== 0 && before % 2 === 0 && Atomics.load(version, row) === before;
-      if (!isWhole || !this.#isCurrent(row)) return [];
-      return [{ response, idleSeconds: Math.max(0, now - Atomics.load(usedAt, row)) }];
-    });
+      if (Atomics.load(version, row) !== before || !this.#isCurrent(row)) continue;
+      entries.push({ response, idleSeconds: Math.max(0, now - Atomics.load(usedAt, row)) });
+    }
+    return entries;
   }
 
   /** The responses that were noted since the last call, without those that `MAX_NEWS` others came after. */

@@ -10,7 +10,7 @@ import { PassThrough } from 'node:stream';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
-import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
+import { quickStart } from '#testkit/processes/quick-start.ts';
 import { start as startInProcess } from '../invoke.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/main.ts');
@@ -35,7 +35,7 @@ function start(
 ): Quickstart {
   const child = spawn(process.execPath, [MAIN, 'quickstart', ...args], {
     cwd: directory,
-    env: { ...COMPILE_CACHE, PATH: process.env.PATH, ...env },
+    env: { ...quickStart(), PATH: process.env.PATH, ...env },
   });
   onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) {

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '#testkit/event-log.ts';
 import { answerJson, COMPLETION, startFakeReplica } from '#testkit/fake-replica.ts';
-import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
+import { quickStart } from '#testkit/processes/quick-start.ts';
 import { type AdminProxy, startAdminProxy } from '#testkit/servers/admin-proxy.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
-const ENV = { ...COMPILE_CACHE, PATH: process.env.PATH ?? '', SVC_ADMIN_TOKEN: ADMIN_TOKEN };
+const ENV = { ...quickStart(), PATH: process.env.PATH ?? '', SVC_ADMIN_TOKEN: ADMIN_TOKEN };
 
 interface Scene extends AsyncDisposable {
   readonly proxy: AdminProxy;

@@ -7,8 +7,8 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { answerJson, COMPLETION, type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
-import { COMPILE_CACHE } from '#testkit/processes/compile-cache.ts';
 import { findFreePort } from '#testkit/processes/free-port.ts';
+import { quickStart } from '#testkit/processes/quick-start.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import type { VerifyReport } from '../../../src/records/verify/report.ts';
@@ -240,7 +240,7 @@ describe('what is not there is named exactly:', () => {
     );
     const child = spawn(process.execPath, ['src/main.ts', '-config', config], {
       stdio: ['ignore', 'pipe', 'ignore'],
-      env: COMPILE_CACHE,
+      env: quickStart(),
     });
     await new Promise<void>((resolve) => {
       child.stdout.on('data', (chunk: Buffer) => chunk.includes('"listen') && resolve());
