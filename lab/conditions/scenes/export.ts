@@ -18,7 +18,8 @@ export const EXPORT_SCENES: readonly Scene[] = [
     id: 'queue_filling',
     subject: '',
     async play(stage) {
-      const { collector, gateway } = await underLoad(stage, { queue_size: 400, batch_size: 10 }, 50);
+      // It is half full after 8 s and full after 16: the condition, which begins seconds after half, has time to be seen.
+      const { collector, gateway } = await underLoad(stage, { queue_size: 800, batch_size: 10 }, 50);
       return {
         gateway,
         bring: () => collector.answerAlways({ status: 503 }),
