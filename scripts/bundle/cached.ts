@@ -30,16 +30,21 @@ console.log(JSON.stringify(Object.fromEntries(started)));
 async function build(built: string): Promise<void> {
   await mkdir(FOLDER, { recursive: true });
   await removeUnused();
-  // Another run may build the same.
   const own = `${built}.${process.pid}`;
   await promisify(execFile)(process.execPath, [join(ROOT, 'scripts/bundle.ts'), own]);
-  await rename(own, built).catch(() => rm(own, { recursive: true }));
+  await rename(own, built).catch(async (error: unknown) => {
+    // Another run may have built the same.
+    if (!existsSync(built)) throw error;
+    await rm(own, { recursive: true });
+  });
 }
 
 async function removeUnused(): Promise<void> {
   for (const name of await readdir(FOLDER)) {
-    const { mtimeMs } = await stat(join(FOLDER, name));
-    if (Date.now() - mtimeMs > UNUSED_MS) await rm(join(FOLDER, name), { recursive: true, force: true });
+    const path = join(FOLDER, name);
+    // Another run may remove it, too.
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+    if (Date.now() - mtimeMs > UNUSED_MS) await rm(path, { recursive: true, force: true });
   }
 }
 
