@@ -27,9 +27,12 @@ const readRecipe = async (name: string) =>
 async function startTarget(gateway: StartedGateway) {
   const scrapes = new EventLog<number>();
   const server = createServer(async (_, response) => {
-    const metrics = await gateway.admin('/metrics');
+    const readMetrics = async () => (await gateway.admin('/metrics')).text();
+    // The gateway of a test that is over may end in the middle of a scrape.
+    const metrics = await readMetrics().catch(() => null);
+    if (metrics === null) return void response.destroy();
     response.writeHead(200, { 'Content-Type': 'text/plain; version=0.0.4' });
-    response.end((await metrics.text()) + OPENCOST, () => scrapes.push(1));
+    response.end(metrics + OPENCOST, () => scrapes.push(1));
   });
   const port = await listen(server);
   onTestFinished(() => closeServer(server));

@@ -151,7 +151,7 @@ describe('a real Prometheus with the shipped configuration', () => {
 
     const tokens = records.reduce((sum, { prompt_tokens = 0 }) => sum + prompt_tokens, 0);
     // A scrape that a busy machine delays beyond its time-out leaves no samples until the next one.
-    const patience = { timeout: 30_000 };
+    const patience = { timeout: 90_000 };
     const untilSum = (promql: string) => expect.poll(() => numberOf(prometheus, promql), patience);
     await untilSum('sum(gateway_requests_total)').toBe(records.length);
     await untilSum('sum(http_server_request_duration_seconds_count)').toBe(records.length);
