@@ -272,7 +272,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   },
   {
     file: 'src/access/limits/client-limit-table.ts',
-    where: 'ClientLimitTable.#shareOf',
+    where: 'ClientLimitTable.shareOf',
     why: 'The idle share of a gateway that is alone is the whole limit.',
     changes: [['gatewayCount <= 1', 'gatewayCount < 1']],
   },
@@ -376,7 +376,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/access/limits/split-inflight.ts',
+    file: 'src/fleet/split-inflight.ts',
     where: 'splitInflight',
     why: 'Without anyone left the next turn finds nobody content.',
     changes: [['open.length > 0', 'open.length >= 0']],
@@ -1128,12 +1128,6 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   },
   {
     file: 'src/replicas/data/rotation.ts',
-    where: 'Rotation.#claimRetry',
-    why: 'Null is the index of no candidate.',
-    changes: [['index === null', 'false']],
-  },
-  {
-    file: 'src/replicas/data/rotation.ts',
     where: 'Rotation.#deriveEligible',
     why: 'What is derived at one version is the same each time: this saves time.',
     changes: [['this.#eligible?.version === version', 'false']],
@@ -1588,21 +1582,6 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   },
   {
     file: 'src/proxy/attempt/recorded-attempts.ts',
-    where: 'RecordedAttempts.begin',
-    why: 'Usage is asked for only where the endpoint has rules to undo it.',
-    changes: [
-      [
-        'endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats) ?? null',
-        'endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats)',
-      ],
-      [
-        'endpoint.undoRules?.(engine, facts.streamOptions.continuousUsageStats)',
-        'endpoint.undoRules(engine, facts.streamOptions.continuousUsageStats)',
-      ],
-    ],
-  },
-  {
-    file: 'src/proxy/attempt/recorded-attempts.ts',
     where: 'RecordedAttempts.onResponse',
     why: 'What leaves a record is read.',
     changes: [['reading?.undo', 'reading.undo']],
@@ -1857,12 +1836,12 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   },
   {
     file: 'src/proxy/response/events/event-relay.ts',
-    where: 'EventRelay.#emitWithoutUsage',
-    why: 'It is called only for an event with a usage member.',
+    where: 'EventRelay.#emitWithout',
+    why: 'It is called only for an event with the member.',
     changes: [
-      ['chunk.usageMember === null', 'false'],
+      ['member === null', 'false'],
       ['range === null', 'false'],
-      ['this.#emit(bytes, start, end);', ''],
+      ['this.#out.add(bytes, start, end);', ''],
       ['return;', ''],
     ],
   },

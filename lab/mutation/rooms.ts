@@ -45,9 +45,10 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
   room(
     'access/limits',
     80.1,
-    ['src/access/limits'],
+    ['src/access/limits', 'src/fleet/split-inflight.ts'],
     [
       'test/access/limits',
+      'test/fleet/split-inflight.test.ts',
       'test/fleet/client-use.test.ts',
       'test/fleet/inflight-shares.test.ts',
       'test/gateway/clients/tenant-limits.test.ts',
@@ -63,8 +64,8 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
   room(
     'otel/ledger',
     85.5,
-    ['otel/ledger', 'otel/record/ledger'],
-    ['test/otel/ledger', 'test/otel/record/ledger', ...VERIFY_TESTS, 'test/otel/queue'],
+    ['otel/ledger', 'otel/otlp/ledger'],
+    ['test/otel/ledger', 'test/otel/otlp/ledger', ...VERIFY_TESTS, 'test/otel/queue'],
   ),
   room(
     'otel/queue',
@@ -117,7 +118,7 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
       'test/gateway/replicas/response-owners.test.ts',
     ],
   ),
-  room('wire', null, ['src/wire'], WIRE_TESTS),
+  room('wire', null, ['src/wire', 'src/shared-memory/shared-limit.ts'], WIRE_TESTS),
 ];
 
 function room(

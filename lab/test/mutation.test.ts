@@ -1,10 +1,16 @@
+import { existsSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
+import { ROOT } from '#testkit/programs/results.ts';
 import type { Outcome } from '../mutation/campaign/run-room.ts';
+import { EQUIVALENT_MUTANTS } from '../mutation/equivalent.ts';
 import { judge } from '../mutation/judge.ts';
 import { findMutants } from '../mutation/mutants/find-mutants.ts';
 import { instrument, SWITCH_NAME } from '../mutation/mutants/instrument.ts';
+import { mutantsOf } from '../mutation/mutants/room-mutants.ts';
+import { MUTATED_ROOMS } from '../mutation/rooms.ts';
 
 const SOURCE = `
 function sum(values: readonly (number | null)[], limit: number): string {
@@ -97,4 +103,15 @@ describe('the score', () => {
     const unknown = { file: 'sum.ts', where: 'sum', why: '', changes: [['a', 'b'] as const] };
     expect(judge(outcomes, [unknown]).wrongEntries).toEqual(['sum.ts sum: a → b: there is no such mutant']);
   });
+});
+
+test('each file that is mutated or tests mutants, and each mutant that is listed as equivalent, is there', () => {
+  const paths = MUTATED_ROOMS.flatMap(({ sources, tests }) => [...sources, ...tests]);
+  expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  const untried = MUTATED_ROOMS.flatMap((room) => [...mutantsOf(room).values()])
+    .flatMap(({ mutants }) => mutants)
+    .map((mutant): Outcome => ({ mutant, fate: 'untried', killed: null, survivedRuns: 0 }));
+  expect(judge(untried, EQUIVALENT_MUTANTS).wrongEntries).toEqual([]);
+  const files = new Set(untried.map(({ mutant }) => mutant.file));
+  expect(EQUIVALENT_MUTANTS.filter(({ file }) => !files.has(file))).toEqual([]);
 });
