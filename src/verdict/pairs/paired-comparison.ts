@@ -13,7 +13,7 @@ const MIN_PAIRS = 300;
 const SUSPICIOUS = 3;
 /** How many more pairs at least then tell more. */
 const MORE_PAIRS = 100;
-/** What a shadow that is like its primaries usually needs: docs/verdict.md. */
+/** What a shadow that is like its primaries usually needs: docs/evidence/shadow.md. */
 const USUAL_PAIRS = 300;
 /** The evidence of fewer pairs says little about how it goes on. */
 const FEW_PAIRS = 50;

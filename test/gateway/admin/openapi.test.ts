@@ -183,7 +183,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-/** Statuses that a gateway alone does not give: test/e2e/fleet/ and test/admin/admin-listener.test.ts show them. */
+/** Statuses that a gateway alone does not give: test/e2e/fleet/ and admin-listener.test.ts show them. */
 const SHOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   forgetGateway: ['200', '503'],
   drainReplica: ['503'],
