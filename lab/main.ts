@@ -62,6 +62,8 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'measure/start':
     'what the first second, and the half minute after a start, cost; writes docs/evidence/benchmarks.md',
   'measure/stall': 'the longest turn of the event loop while a large body is read',
+  'measure/rooms':
+    'which rooms of the code a plain request spends its time in; writes docs/evidence/benchmarks.md',
   'measure/turns': 'what the longest turns of the event loop consist of; writes docs/evidence/benchmarks.md',
   'measure/verdict': 'how often the verdict of a rollout is wrong, in simulated rollouts',
   'measure/watch': 'how often and how soon health.peers finds a replica, in simulated days',
