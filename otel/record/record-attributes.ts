@@ -109,6 +109,7 @@ export function toAttributes(
     if (isText(record.tenant)) attributes['gateway.tenant'] = toText(record.tenant);
     if (isText(record.feature)) attributes['gateway.feature'] = toText(record.feature);
     if (isText(record.error_type)) attributes['gateway.error_type'] = toText(record.error_type);
+    if (isText(record.refused_by)) attributes['gateway.refused_by'] = toText(record.refused_by);
     if (isText(record.usage_source)) attributes['gateway.usage_source'] = toText(record.usage_source);
     if (isText(record.currency)) attributes['gateway.currency'] = toText(record.currency);
     if (isText(record.background_end)) attributes['gateway.background_end'] = toText(record.background_end);
@@ -336,6 +337,8 @@ export function toFields(attributes: Attributes): Partial<RequestRecord> {
   if (isTexts(prefixHashes)) record.prefix_hashes = prefixHashes;
   const errorType = attributes['gateway.error_type'];
   if (isText(errorType)) record.error_type = errorType;
+  const refusedBy = attributes['gateway.refused_by'];
+  if (isText(refusedBy)) record.refused_by = refusedBy;
   const finishReasons = attributes['gateway.finish_reasons'];
   if (isTexts(finishReasons)) record.finish_reasons = finishReasons;
   const reasoningTokens = attributes['gateway.reasoning_tokens'];

@@ -24,6 +24,7 @@ export const recordSchema = z.object({
   prompt_chars: z.int().optional(),
   prefix_hashes: z.array(z.string()).readonly().optional(),
   error_type: z.string().optional(),
+  refused_by: z.string().optional(),
   finish_reasons: z.array(z.string()).readonly().optional(),
   reasoning_tokens: z.int().optional(),
   prompt_audio_tokens: z.int().optional(),

@@ -136,7 +136,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
       const admission = limiter.admit(limits, tenant);
       exchange.admission = admission;
       const { refusal } = admission;
-      exchange.log?.debug({ refused_by: refusal?.owner, limit: refusal?.kind }, 'limits asked');
+      exchange.log?.debug({ refused_by: refusal?.owner, limit: refusal?.key }, 'limits asked');
       if (refusal !== null) {
         exchange.fail('rate_limit_exceeded');
         return;

@@ -33,6 +33,7 @@ export const FULL_RECORD: Required<Omit<RequestRecord, 'failed_attempts'>> = Obj
   prompt_chars: 480,
   prefix_hashes: ['00112233aabbccdd', 'ffeeddccbbaa0011'],
   error_type: 'upstream_failed',
+  refused_by: 'tenant.max_inflight',
   finish_reasons: ['stop', 'length'],
   reasoning_tokens: 7,
   prompt_audio_tokens: 229,

@@ -44,6 +44,7 @@ export const RECORD_FIELDS = {
   prompt_chars: { name: 'gateway.prompt_chars', type: 'int', isRequired: false },
   prefix_hashes: { name: 'gateway.prefix_hashes', type: 'strings', isRequired: false },
   error_type: { name: 'gateway.error_type', type: 'string', isRequired: false },
+  refused_by: { name: 'gateway.refused_by', type: 'string', isRequired: false },
   finish_reasons: { name: 'gateway.finish_reasons', type: 'strings', isRequired: false },
   reasoning_tokens: { name: 'gateway.reasoning_tokens', type: 'int', isRequired: false },
   prompt_audio_tokens: { name: 'gateway.prompt_audio_tokens', type: 'int', isRequired: false },

@@ -60,6 +60,8 @@ export interface RequestRecord {
   prefix_hashes?: readonly string[];
   /** The gateway's error code; `upstream_error` for an error event in a stream; `client_closed`. */
   error_type?: string;
+  /** The limit that refused the request: whose it is, `client` or `tenant`, and the key that sets it. */
+  refused_by?: string;
   /** The finish reason of each choice, by index. */
   finish_reasons?: readonly string[];
   /** The engine's count. Unit: tokens. */

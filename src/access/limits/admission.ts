@@ -1,5 +1,5 @@
 import { printReset, toCostNs, toRemaining, toRetryAfterSeconds } from './budget.ts';
-import type { BudgetKind, ClientLimitTable, LimitKind } from './client-limit-table.ts';
+import { type BudgetKind, type ClientLimitTable, LIMIT_KEYS, type LimitKind } from './client-limit-table.ts';
 
 /** What a client may use; null: as much as it likes. */
 export interface ClientLimits {
@@ -28,6 +28,8 @@ export interface CountedLimits extends ClientLimits {
 export interface LimitRefusal {
   readonly kind: LimitKind;
   readonly owner: CountedLimits['owner'];
+  /** The key of the configuration that sets the limit. */
+  readonly key: string;
   /** The limit: requests or tokens per minute, or requests at the same time. */
   readonly limit: number;
   readonly retryAfterSeconds: number;
@@ -141,7 +143,7 @@ export class Admission {
   }
 
   #refuse(kind: LimitKind, { owner, row }: CountedLimits, limit: number, retryAfterSeconds: number): void {
-    this.#refusal = { kind, owner, limit, retryAfterSeconds };
+    this.#refusal = { kind, owner, key: LIMIT_KEYS[kind], limit, retryAfterSeconds };
     this.#table.noteRefusal(kind, row);
   }
 

@@ -16,6 +16,13 @@ export type BudgetKind = 'requests' | 'tokens';
 /** The limits that can refuse a request. */
 export type LimitKind = BudgetKind | 'inflight';
 
+/** The key of the configuration that sets a limit. */
+export const LIMIT_KEYS = {
+  inflight: 'max_inflight',
+  requests: 'requests_per_minute',
+  tokens: 'tokens_per_minute',
+} as const satisfies Readonly<Record<LimitKind, string>>;
+
 /** One row for each client with limits. */
 const LIMIT_COLUMNS = {
   /** When the budget is full again, in ns of the clock that all threads share; in the past: it is full. */

@@ -7,6 +7,7 @@ import { toCostNs, toRemaining, WINDOW_NS } from './budget.ts';
 import {
   type BudgetKind,
   type ClientLimitTable,
+  LIMIT_KEYS,
   type LimitKind,
   ROW_KNOWN_MS,
 } from './client-limit-table.ts';
@@ -38,6 +39,8 @@ export interface Refusals {
   /** The name of the client, or what the tenant is called: the beginning of what a client may have sent. */
   readonly of: string;
   readonly limit: LimitKind;
+  /** The key of the configuration that sets it. */
+  readonly key: string;
   readonly count: number;
 }
 
@@ -239,7 +242,7 @@ export class LimitRows {
         const of = owner === 'client' ? name : (this.#calledTenants.get(name) ?? OTHER_TENANTS);
         for (const limit of LIMIT_KINDS) {
           const count = this.#table.takeRefusals(limit, row);
-          if (count > 0) refusals.push({ name, owner, of, limit, count });
+          if (count > 0) refusals.push({ name, owner, of, limit, key: LIMIT_KEYS[limit], count });
         }
       }
     }

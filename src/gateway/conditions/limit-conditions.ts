@@ -15,12 +15,6 @@ const MAX_WATCHED = 1_000;
 
 type Refusals = ReturnType<LimitRows['takeRefusals']>[number];
 
-const KEYS = {
-  inflight: 'max_inflight',
-  requests: 'requests_per_minute',
-  tokens: 'tokens_per_minute',
-} as const satisfies Readonly<Record<Refusals['limit'], string>>;
-
 /** How many silent streams hold places in limits: by the row of the limit, how many on which replica. */
 type SilentHolders = ReturnType<ReplicaRegistry['silentHolders']>;
 
@@ -63,7 +57,7 @@ export function createLimitProducer(
 }
 
 function toFinding(
-  { owner, of, limit }: Refusals,
+  { owner, of, key }: Refusals,
   refused: number,
   { used, allowed, share, row }: NonNullable<ReturnType<LimitRows['useOf']>>,
   holders: SilentHolders,
@@ -74,7 +68,7 @@ function toFinding(
   return {
     id: owner === 'client' ? 'client_limit_reached' : 'tenant_limit_reached',
     subject: toShownName(of),
-    figures: { limit: KEYS[limit], allowed, used, refused, silent, held: ofShare + toHeld(silent, bySilent) },
+    figures: { limit: key, allowed, used, refused, silent, held: ofShare + toHeld(silent, bySilent) },
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Admission } from '#access/limits';
 import { REPLICA_FAULTS } from '#otel/outcome';
 import type { RequestNotes } from '#otel/record';
 import type { FailedAttempt, RequestRecord } from '#otel/record/registry';
@@ -24,6 +25,7 @@ interface EndedExchange {
   readonly scheme: 'http' | 'https';
   readonly status: number;
   readonly ending: Ending | null;
+  readonly refusal: Admission['refusal'];
   readonly isTruncated: boolean;
 }
 
@@ -290,13 +292,14 @@ export class Recording {
       scheme: exchange.http.scheme,
       status: exchange.status,
       ending: exchange.ending,
+      refusal: exchange.admission?.refusal ?? null,
       isTruncated: exchange.isTruncated,
     };
     this.#state = { kind: 'closed', ended };
     return ended;
   }
 
-  #toRecord({ requestId, durationMs, status, ending, isTruncated }: EndedExchange): RequestRecord {
+  #toRecord({ requestId, durationMs, status, ending, refusal, isTruncated }: EndedExchange): RequestRecord {
     const record: RequestRecord = {
       request_id: requestId,
       trace_id: this.span.traceId,
@@ -319,6 +322,7 @@ export class Recording {
     this.#response?.facts?.fill(record);
     this.#routes.fill(record);
     if (ending !== null) record.error_type = ending;
+    if (refusal !== null) record.refused_by = `${refusal.owner}.${refusal.key}`;
     if (isTruncated) record.truncated = true;
     return record;
   }

@@ -210,7 +210,10 @@ test('a refusal names whose limit it is, and the wait is that of the limits that
   const { admit } = startTwoWorkers({ requestsPerMinute: 1 }, { maxInflight: 5 });
   admit();
   const refused = admit();
-  expect(refused.refusal).toEqual({ kind: 'requests', owner: 'client', limit: 1, retryAfterSeconds: 60 });
+  expect(refused.refusal).toEqual({
+    ...{ kind: 'requests', owner: 'client', key: 'requests_per_minute', limit: 1 },
+    retryAfterSeconds: 60,
+  });
 });
 
 test('an admission says whether the request needs an estimate of its tokens, and where its use is counted', () => {

@@ -338,7 +338,10 @@ test('tells which limits have refused requests, once, with what the client or te
   table.noteRefusal('requests', client);
   for (let refused = 0; refused < 3; refused += 1) table.noteRefusal('inflight', tenant);
   const [ofClient, ofTenant] = rows.takeRefusals();
-  expect(ofClient).toEqual({ name: 'a', owner: 'client', of: 'a', limit: 'requests', count: 1 });
+  expect(ofClient).toEqual({
+    ...{ name: 'a', owner: 'client', of: 'a', limit: 'requests', key: 'requests_per_minute' },
+    count: 1,
+  });
   expect(ofTenant).toMatchObject({ owner: 'tenant', limit: 'inflight', count: 3 });
   expect(ofTenant?.of).toBe(called.slice(0, 128));
   expect(rows.takeRefusals()).toEqual([]);

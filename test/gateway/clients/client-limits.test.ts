@@ -90,7 +90,11 @@ describe('requests_per_minute', () => {
     expect(replica.requests).toHaveLength(seen);
 
     const records = await gateway.waitForRecords(3);
-    expect(records.at(-1)).toMatchObject({ status: 429, error_type: 'rate_limit_exceeded', client: 'twice' });
+    expect(records.at(-1)).toMatchObject({
+      ...{ status: 429, error_type: 'rate_limit_exceeded', client: 'twice' },
+      refused_by: 'client.requests_per_minute',
+    });
+    expect(records.filter(({ refused_by }) => refused_by !== undefined)).toHaveLength(1);
     expect(await (await gateway.admin('/metrics')).text()).toContain('error_type="rate_limit_exceeded"');
   });
 
@@ -114,7 +118,10 @@ test('max_inflight: the OpenAI client comes back when Retry-After says so', asyn
   const startedMs = performance.now();
   const asked = openAiOf('one-at-a-time', 1).chat.completions.create(QUESTION);
   const [refused] = (await gateway.waitForRecords(recorded + 1)).slice(recorded);
-  expect(refused).toMatchObject({ status: 429, error_type: 'rate_limit_exceeded' });
+  expect(refused).toMatchObject({
+    ...{ status: 429, error_type: 'rate_limit_exceeded' },
+    refused_by: 'client.max_inflight',
+  });
   gate.open();
   expect((await running).status).toBe(200);
   expect((await asked).usage?.total_tokens).toBe(14);

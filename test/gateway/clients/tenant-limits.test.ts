@@ -56,6 +56,7 @@ test('two clients of a tenant share its limit; others have the limit of default,
   expect(records[1]).toMatchObject({
     status: 429,
     error_type: 'rate_limit_exceeded',
+    refused_by: 'tenant.requests_per_minute',
     tenant: 't',
     client: 'b',
   });

@@ -8,7 +8,10 @@ import { createLimitProducer } from '../../../src/gateway/conditions/limit-condi
 type Rows = Parameters<typeof createLimitProducer>[0];
 type Refusals = ReturnType<Rows['takeRefusals']>[number];
 
-const tenant = { name: 'tenant:x', owner: 'tenant', of: 'acme', limit: 'inflight', count: 3 } as const;
+const inflight = { limit: 'inflight', key: 'max_inflight' } as const;
+const requests = { limit: 'requests', key: 'requests_per_minute' } as const;
+const tokens = { limit: 'tokens', key: 'tokens_per_minute' } as const;
+const tenant = { name: 'tenant:x', owner: 'tenant', of: 'acme', ...inflight, count: 3 } as const;
 
 function createProducer() {
   let nowMs = 0;
@@ -63,9 +66,9 @@ test('a limit is reached from three refused requests on, until none was refused 
 
 test('a limit that clients reach again as soon as Retry-After lets them does not come and go', () => {
   const { told, refuse, pass } = createProducer();
-  refuse({ ...tenant, limit: 'requests', count: 3 });
+  refuse({ ...tenant, ...requests, count: 3 });
   for (let second = 0; second < 120; second++) {
-    if (second % 12 === 11) refuse({ ...tenant, limit: 'requests', count: 2 });
+    if (second % 12 === 11) refuse({ ...tenant, ...requests, count: 2 });
     expect(told()).toHaveLength(1);
     pass(1);
   }
@@ -73,7 +76,7 @@ test('a limit that clients reach again as soon as Retry-After lets them does not
 
 test('of several limits of one subject the one that refuses most comes first', () => {
   const { told, refuse } = createProducer();
-  refuse({ ...tenant, limit: 'tokens', count: 4 }, { ...tenant, limit: 'requests', count: 9 });
+  refuse({ ...tenant, ...tokens, count: 4 }, { ...tenant, ...requests, count: 9 });
   expect(told()).toMatchObject([{ limit: 'requests_per_minute' }, { limit: 'tokens_per_minute' }]);
 });
 

@@ -59,7 +59,7 @@ test('a request that finds no replica, and one that its limit refuses, say so at
   ]);
   expect(stepsOf(gateway, second.headers.get('x-request-id'))).toMatchObject([
     { msg: 'request begins' },
-    { msg: 'limits asked', refused_by: 'client', limit: 'requests' },
+    { msg: 'limits asked', refused_by: 'client', limit: 'requests_per_minute' },
     { msg: 'request fails', code: 'rate_limit_exceeded' },
     { msg: 'request ended', status: 429 },
   ]);

@@ -39,6 +39,7 @@ describe('the attributes of a record', () => {
       'gateway.prompt_chars': 480,
       'gateway.prefix_hashes': ['00112233aabbccdd', 'ffeeddccbbaa0011'],
       'gateway.error_type': 'upstream_failed',
+      'gateway.refused_by': 'tenant.max_inflight',
       'gateway.finish_reasons': ['stop', 'length'],
       'gateway.reasoning_tokens': 7,
       'gateway.prompt_audio_tokens': 229,

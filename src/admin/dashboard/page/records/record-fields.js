@@ -26,6 +26,7 @@ export const RECORD_FIELDS = [
   { field: 'max_tokens', title: 'Max tokens', format: 'count' },
   { field: 'prompt_chars', title: 'Prompt characters', format: 'count' },
   { field: 'error_type', title: 'Error', format: 'plain' },
+  { field: 'refused_by', title: 'Refused by', format: 'plain' },
   { field: 'finish_reasons', title: 'Finish reasons', format: 'plain' },
   { field: 'reasoning_tokens', title: 'Reasoning tokens', format: 'count' },
   { field: 'prompt_audio_tokens', title: 'Audio in the prompt', format: 'count' },
