@@ -45,6 +45,8 @@ export async function handleRecorded(
     body = reading instanceof Promise ? await reading : reading;
     const inspecting = tools.inspector.inspect(body.chunks, request.endpoint, settings.aliases);
     const inspected = inspecting instanceof Promise ? await inspecting : inspecting;
+    // While a large body was inspected the client may have left. What it held of its limits has been given back.
+    if (exchange.isFinished) return;
     await forward(exchange, new RecordedAttempts(request, body, inspected, settings, tools), settings);
   } catch (error) {
     failExchange(exchange, error, tools.log);

@@ -15,6 +15,7 @@ import {
   usageChunk,
 } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
+import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const keyOf = (name: string) => `key-of-${name}`;
@@ -32,6 +33,7 @@ const CLIENTS = [
   clientOf('twice', { requests_per_minute: 2 }),
   clientOf('one-at-a-time', { max_inflight: 1 }),
   clientOf('all', { max_inflight: 100, requests_per_minute: 6, tokens_per_minute: 6000 }),
+  ...['gone', 'gone-without-tokens'].map((name) => clientOf(name, { ...THOUSAND, max_inflight: 1 })),
   ...['used', 'broken-usage', 'broken', 'left', 'refused', 'failed', 'unread'].map((name) =>
     clientOf(name, THOUSAND),
   ),
@@ -231,6 +233,41 @@ describe('tokens_per_minute', () => {
   ])('are not charged for a request that the engine %s', async (name, script) => {
     await send(name, script, { max_tokens: 900 });
     expect(await admits(name, 900)).toBe(true);
+  });
+});
+
+describe('a client that leaves while its large body is inspected', () => {
+  /** It is read by a thread, which takes much longer than the end of the connection takes to arrive. */
+  const stop_token_ids = Array.from({ length: 500_000 }, () => 0);
+  const body = JSON.stringify({ ...QUESTION, max_tokens: 5000, stop_token_ids });
+
+  async function leave(name: string): Promise<void> {
+    using connection = await RawConnection.open(gateway.url);
+    connection.write(postBytes('/v1/chat/completions', body, [`x-api-key: ${keyOf(name)}`]));
+    connection.socket.end();
+    expect(await connection.readToClose()).toHaveLength(0);
+    // The thread reads one body after the other.
+    await exchangeRaw(gateway.url, postBytes('/v1/chat/completions', body, [`x-api-key: ${keyOf('free')}`]));
+  }
+
+  test('has used no tokens', async () => {
+    await leave('gone');
+    expect((await gateway.chat({ max_tokens: 5000 }, withKey('gone'))).status).toBe(200);
+  });
+
+  test('has no more room in max_inflight afterwards, also if its tokens are used up', async () => {
+    replica.answerOnce(answerJson({ ...COMPLETION, usage: { prompt_tokens: 0, completion_tokens: 900 } }));
+    await (await gateway.chat({}, withKey('gone-without-tokens'))).text();
+    await leave('gone-without-tokens');
+    const gate = createGate();
+    const seen = replica.requests.length;
+    replica.answerOnce(gate.script);
+    const running = gateway.chat({}, withKey('gone-without-tokens'));
+    await replica.untilRequests(seen + 1);
+    const refused = await gateway.chat({}, withKey('gone-without-tokens'));
+    gate.open();
+    expect((await running).status).toBe(200);
+    expect(refused.status).toBe(429);
   });
 });
 
