@@ -8,6 +8,8 @@ export interface ClientUse {
 interface UseReport {
   /** The id of the gateway. */
   readonly id: string;
+  /** Of the heartbeat. It begins again with each start. */
+  readonly number: number;
   readonly used?: ReadonlyMap<string, ClientUse>;
 }
 
@@ -41,8 +43,8 @@ export class ClientUseExchange {
   readonly #told = new Map<string, { readonly use: ClientUse; readonly rest: number }>();
   /** Their use when they were last not in the heartbeats, which tell what was used after that. */
   readonly #bases = new Map<string, ClientUse>();
-  /** What the other gateways told last, by id and name. */
-  #known: ReadonlyMap<string, ReadonlyMap<string, ClientUse>> = new Map();
+  /** What the other gateways told last, by id, and for how many more reads that is kept if they tell nothing. */
+  readonly #known = new Map<string, UseReport & { readonly rest: number }>();
 
   constructor(limits: ClientLimitsPort) {
     this.#limits = limits;
@@ -74,27 +76,35 @@ export class ClientUseExchange {
 
   /**
    * Charges what was used since the last heartbeats. The first heartbeat of a gateway changes nothing: it may be about
-   * long ago, as after an outage.
+   * long ago. After an outage of the store it is not the first: what was used meanwhile is charged then.
    */
   take(heartbeats: readonly UseReport[], ownId: string): void {
-    const others = heartbeats.filter(({ id }) => id !== ownId);
-    for (const { id, used = NOBODY } of others) {
+    for (const [id, known] of this.#known) {
+      if (known.rest === 0) this.#known.delete(id);
+      else this.#known.set(id, { ...known, rest: known.rest - 1 });
+    }
+    for (const heartbeat of heartbeats) {
+      const { id, number, used = NOBODY } = heartbeat;
+      if (id === ownId) continue;
       const known = this.#known.get(id);
+      this.#known.set(id, { ...heartbeat, rest: REPEATED_HEARTBEATS });
       if (known === undefined) continue;
+      // After a restart, and after so many heartbeats, the use of a client may count from another beginning.
+      const isContinued = number >= known.number && number - known.number < REPEATED_HEARTBEATS;
       for (const [name, use] of used) {
-        const before = known.get(name) ?? NOTHING;
-        if (!isSame(before, use)) this.#limits.charge(name, subtract(use, before));
+        const more = subtract(use, known.used?.get(name) ?? NOTHING);
+        const charged = isContinued ? more : atLeastNothing(more);
+        if (charged.requests !== 0 || charged.tokens !== 0) this.#limits.charge(name, charged);
       }
     }
-    this.#known = new Map(others.map(({ id, used = NOBODY }) => [id, used]));
   }
 }
 
 const NOTHING: ClientUse = { requests: 0, tokens: 0 };
 const NOBODY: ReadonlyMap<string, ClientUse> = new Map();
 
-function isSame(a: ClientUse, b: ClientUse): boolean {
-  return a.requests === b.requests && a.tokens === b.tokens;
+function atLeastNothing({ requests, tokens }: ClientUse): ClientUse {
+  return { requests: Math.max(0, requests), tokens: Math.max(0, tokens) };
 }
 
 function subtract(a: ClientUse, b: ClientUse): ClientUse {

@@ -22,9 +22,11 @@ function startGateways(count: number, limits: { requestsPerMinute?: number; toke
       admit: () => limiter.admit(counted),
     };
   });
+  let number = 0;
   const sync = () => {
+    number += 1;
     const heartbeats = gateways.map(({ id, exchange }) => ({
-      ...{ id, number: 1, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
+      ...{ id, number, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
       used: exchange.nextReport(),
     }));
     for (const { id, exchange } of gateways) exchange.take(heartbeats, id);
@@ -90,26 +92,57 @@ describe('the gateways of a fleet', () => {
     sync();
   });
 
-  test('charge nothing for what a gateway tells that was not known', () => {
-    const charged: unknown[] = [];
-    const exchange = new ClientUseExchange({
-      takeChanged: () => NONE,
-      onForgotten: () => undefined,
-      charge: (...use) => charged.push(use),
+  describe('charge what a gateway tells', () => {
+    function startReader() {
+      const charged: number[] = [];
+      const exchange = new ClientUseExchange({
+        takeChanged: () => NONE,
+        onForgotten: () => undefined,
+        charge: (_, { requests }) => charged.push(requests),
+      });
+      /** Reads the heartbeat of another gateway; null: there is none. */
+      const read = (number: number | null, requests = 0) => {
+        const used = new Map([['a', { requests, tokens: 0 }]]);
+        const own = { id: 'own', number: 1, used: new Map([['a', { requests: 999, tokens: 0 }]]) };
+        exchange.take(number === null ? [own] : [own, { id: 'other', number, used }], 'own');
+      };
+      return { charged, read };
+    }
+
+    test('since it is known', () => {
+      const { charged, read } = startReader();
+      read(7, 500);
+      read(8, 510);
+      read(9, 505);
+      expect(charged).toEqual([10, -5]);
     });
-    const heartbeatOf = (requests: number) => ({
-      ...{ id: 'other', number: 1, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
-      used: new Map([['a', { requests, tokens: 0 }]]),
+
+    test('after an outage of the store, whichever of them writes first', () => {
+      const { charged, read } = startReader();
+      read(7, 500);
+      read(null);
+      read(8, 520);
+      expect(charged).toEqual([20]);
     });
-    exchange.take([heartbeatOf(500)], 'own');
-    exchange.take([heartbeatOf(510)], 'own');
-    exchange.take([], 'own');
-    exchange.take([heartbeatOf(900)], 'own');
-    exchange.take([{ ...heartbeatOf(999), id: 'own' }, heartbeatOf(901)], 'own');
-    expect(charged).toEqual([
-      ['a', { requests: 10, tokens: 0 }],
-      ['a', { requests: 1, tokens: 0 }],
-    ]);
+
+    test('and nothing if it has been away for longer', () => {
+      const { charged, read } = startReader();
+      read(7, 500);
+      for (let count = 0; count < 20; count++) read(null);
+      read(8, 520);
+      expect(charged).toEqual([]);
+    });
+
+    test.each([
+      ['has been started anew', 1],
+      ['has told much that was not read', 40],
+    ])('and give nothing back when it %s, and counts from another beginning', (_, number) => {
+      const { charged, read } = startReader();
+      read(7, 500);
+      read(number, 5);
+      read(number + 1, 9);
+      expect(charged).toEqual([4]);
+    });
   });
 
   test('admit what the tenant of two clients may use, within 5 %, and charge its refusals to no client', () => {
@@ -135,8 +168,10 @@ describe('the gateways of a fleet', () => {
       return { id, rows, admit, exchange: new ClientUseExchange(rows) };
     });
     const passed = [0, 0];
+    let number = 0;
     const sync = () => {
-      const heartbeats = gateways.map(({ id, exchange }) => ({ id, used: exchange.nextReport() }));
+      number += 1;
+      const heartbeats = gateways.map(({ id, exchange }) => ({ id, number, used: exchange.nextReport() }));
       for (const { id, exchange } of gateways) exchange.take(heartbeats, id);
     };
     sync();
