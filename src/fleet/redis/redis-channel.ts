@@ -17,6 +17,8 @@ export interface ChannelListener {
 
 /** How soon a lost connection is opened again. */
 const RECONNECT_MS = 1_000;
+/** How soon a channel that the server refused is asked for again: the rights may have been given since. */
+const SUBSCRIBE_AGAIN_MS = 5_000;
 /** Messages that wait for the server's answer. Further ones are dropped. */
 const MAX_UNANSWERED = 1_000;
 
@@ -64,10 +66,15 @@ export class RedisChannels {
       if (!isClosed) onMessage(message);
     };
     publisherConnected.catch(refuse);
-    // The client subscribes again by itself after each loss.
-    subscriberConnected
-      .then(() => (isClosed ? undefined : subscriber.subscribe(channel, hear)))
-      .catch(refuse);
+    // The client subscribes again by itself after each loss, but not after a refusal.
+    const subscribe = () => {
+      if (isClosed) return;
+      subscriber.subscribe(channel, hear).catch((error: unknown) => {
+        refuse(error);
+        setTimeout(subscribe, SUBSCRIBE_AGAIN_MS).unref();
+      });
+    };
+    subscriberConnected.then(subscribe).catch(refuse);
     return {
       publish(message) {
         if (publisher.isReady) publisher.publish(channel, message).catch(refuse);
