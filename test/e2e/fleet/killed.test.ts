@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -25,11 +25,11 @@ async function chat(url: string): Promise<void> {
 }
 
 test.concurrent('a killed gateway stays unconfirmed until it is back, and starts with the current drains', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a');
   const [a] = fleet.gateways;
-  const { start } = await startKillable(fleet, folder);
-  const first = await start();
+  const { start } = await startKillable(fleet, folder.path);
+  await using first = await start();
   await first.end('SIGKILL');
   expect(await a.drain('x')).toMatchObject({ scope: 'fleet', unconfirmed: ['gw-b'] });
   expect((await a.drain('x', '?wait=6s')).replica).toMatchObject({
@@ -37,36 +37,34 @@ test.concurrent('a killed gateway stays unconfirmed until it is back, and starts
     unconfirmed: ['gw-b'],
   });
 
-  const second = await start();
+  await using second = await start();
   await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
   for (let sent = 0; sent < 4; sent++) await chat(second.url);
   expect(fleet.replicas.x.requests.length).toBe(0);
   await second.end('SIGTERM');
-  await rm(folder, { recursive: true });
 });
 
 test.concurrent('a killed gateway that starts without the shared state knows the drains from its disk', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a');
   const [a] = fleet.gateways;
-  const { link, start } = await startKillable(fleet, folder);
-  const first = await start();
+  const { link, start } = await startKillable(fleet, folder.path);
+  await using first = await start();
   await a.drain('x');
   await a.until('x', ({ safe_to_stop }) => safe_to_stop === true);
   await first.end('SIGKILL');
   link.become('cut');
-  const second = await start();
+  await using second = await start();
   for (let sent = 0; sent < 4; sent++) await chat(second.url);
   expect(fleet.replicas.x.requests.length).toBe(0);
   await second.end('SIGTERM');
-  await rm(folder, { recursive: true });
 });
 
 test.concurrent('a killed gateway that does not return can be forgotten, and a running one cannot', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spangate-killed-'));
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-killed-'));
   await using fleet = await startFleet('gw-a', 'gw-c');
   const [a, c] = fleet.gateways;
-  const killed = await (await startKillable(fleet, folder)).start();
+  await using killed = await (await startKillable(fleet, folder.path)).start();
   const document = await OpenApiDocument.read(a.gateway);
   const operation = document.operations.get('POST /admin/gateways/{name}/forget');
   if (operation === undefined) return expect.unreachable('it is not documented');
@@ -89,5 +87,4 @@ test.concurrent('a killed gateway that does not return can be forgotten, and a r
     await gateway.until('x', ({ safe_to_stop }) => safe_to_stop === true);
     expect((await gateway.gateways()).map(({ name }) => name)).toEqual(['gw-a', 'gw-c']);
   }
-  await rm(folder, { recursive: true });
 });
