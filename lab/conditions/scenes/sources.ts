@@ -85,4 +85,18 @@ export const SOURCE_SCENES: readonly Scene[] = [
       return { gateway, bring: () => writeFile(path, '{'), mend: () => writeFile(path, text) };
     },
   },
+  {
+    id: 'jwks_missing',
+    subject: /jwks/,
+    async play(stage) {
+      const key = await makeKey('1');
+      const issuer = stage.use(await startIssuer(key));
+      issuer.answerWith((response) => response.writeHead(500).end());
+      const { issuer: name, jwksUrl: jwks } = issuer;
+      const gateway = await stage.gateway({
+        jwt: { issuer: name, audience: 'spangate', jwks, tenant_claim: 'tenant' },
+      });
+      return { gateway, mend: () => issuer.publish(key) };
+    },
+  },
 ];

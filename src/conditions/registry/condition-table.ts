@@ -647,11 +647,22 @@ export const CONDITIONS = {
     severity: 'warning',
     subject: 'source',
     title: 'The keys that verify tokens cannot be read',
-    sentence: 'the keys of {subject} cannot be read: {reason}; {effect}',
-    figures: { reason: 'text', effect: 'text' },
+    sentence: 'the keys of {subject} cannot be read: {reason}; the former keys stay in use',
+    figures: { reason: 'text' },
     ...AT_ONCE,
-    means:
-      'Tokens are verified with the keys that were read before; tokens with new keys are refused. If there are none, all tokens get 503.',
+    means: 'Tokens are verified with the keys that were read before; tokens with new keys are refused.',
+    remedy:
+      'Look at the address in `jwt.jwks`, and at what serves it. `gateway check --connect` says what to change.',
+    place: 'none',
+  },
+  jwks_missing: {
+    severity: 'critical',
+    subject: 'source',
+    title: 'There are no keys to verify tokens',
+    sentence: 'all tokens get 503: the keys of {subject} cannot be read: {reason}',
+    figures: { reason: 'text' },
+    ...AT_ONCE,
+    means: 'Every request with a token gets 503 `keys_unavailable`. Clients with API keys are served.',
     remedy:
       'Look at the address in `jwt.jwks`, and at what serves it. `gateway check --connect` says what to change.',
     place: 'none',

@@ -6,7 +6,7 @@ export function createJwksProducer(source: Pick<JwksSource, 'problem'>): Produce
   return () => {
     const { problem } = source;
     if (problem === null) return [];
-    const effect = problem.hasKeys ? 'the former keys stay in use' : 'tokens get 503 until then';
-    return [{ id: 'jwks_failing', subject: problem.source, figures: { reason: problem.text, effect } }];
+    const id = problem.hasKeys ? 'jwks_failing' : 'jwks_missing';
+    return [{ id, subject: problem.source, figures: { reason: problem.text } }];
   };
 }

@@ -255,12 +255,12 @@ describe('the keys of the issuer', () => {
     expect((await fetch(`${at.url}/healthz`)).status).toBe(200);
     // No token causes a reading, while there are no keys.
     expect(down.requestCount).toBe(1);
-    expect(await untilCondition(at, 'jwks_failing')).toMatchObject({
-      sentence: expect.stringMatching(/status 500; tokens get 503 until then$/),
+    expect(await untilCondition(at, 'jwks_missing')).toMatchObject({
+      ...{ severity: 'critical', sentence: expect.stringMatching(/^all tokens get 503: .* status 500$/) },
     });
     down.publish(key);
     await at.untilLogged('keys of JWTs read');
-    await untilOver(at, 'jwks_failing');
+    await untilOver(at, 'jwks_missing');
     expect((await at.chat({}, bearer(token))).status).toBe(200);
   });
 
