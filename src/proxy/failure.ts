@@ -30,6 +30,11 @@ const FAILURES = {
     message: 'The keys that verify tokens cannot be read at the moment.',
     retryAfterSeconds: 5,
   },
+  limits_unavailable: {
+    status: 503,
+    message: 'What the tenant may use cannot be counted at the moment.',
+    retryAfterSeconds: 1,
+  },
   /** The answer says which limit it is, and whose. */
   rate_limit_exceeded: {
     status: 429,

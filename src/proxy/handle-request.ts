@@ -128,8 +128,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   ): void {
     // While the main thread was asked the client may have left.
     if (exchange.isFinished) return;
-    if (tenant === 'unavailable') {
-      exchange.fail('keys_unavailable');
+    if (tenant === 'uncounted') {
+      exchange.fail('limits_unavailable');
       return;
     }
     if (limits !== null || tenant !== null) {

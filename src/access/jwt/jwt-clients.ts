@@ -17,8 +17,8 @@ const REFRESH_WAIT_MS = 6_000;
 /** Until then further unknown keys are refused without asking: the control plane has a cool-down of its own. */
 const ASK_AGAIN_MS = 1_000;
 
-/** What a client that presents a token is told. */
-export type JwtAnswer<T> = T | 'invalid' | 'unavailable';
+/** What a client that presents a token is told. `unavailable`: there are no keys. `uncounted`: what it uses cannot be counted. */
+export type JwtAnswer<T> = T | 'invalid' | 'unavailable' | 'uncounted';
 
 export interface JwtClientsCollaborators<T> {
   /** Makes the client of a valid token; null: not at the moment. Never rejects. */
@@ -96,7 +96,7 @@ export class JwtClients<T> {
     if (typeof verdict === 'string') return this.#refuse(verdict);
     const untilMs = performance.now() + this.#collaborators.clientMs;
     const client = await this.#collaborators.toClient(verdict);
-    if (client === null) return 'unavailable';
+    if (client === null) return 'uncounted';
     if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value ?? '');
     known.set(digest, { client, expiresAtMs: verdict.expiresAtMs, untilMs });
     return client;

@@ -20,7 +20,7 @@ export interface ApiClient {
 }
 
 /** Why a request is refused because of its key or token. */
-export type ClientRefusal = 'invalid_api_key' | 'keys_unavailable';
+export type ClientRefusal = 'invalid_api_key' | 'keys_unavailable' | 'limits_unavailable';
 
 /** A client with the SHA-256 digests of its keys: hexadecimal, in lower case. */
 export interface ApiClientEntry extends ApiClient {
@@ -64,9 +64,14 @@ export class ApiClients {
   }
 }
 
+const REFUSALS = {
+  invalid: 'invalid_api_key',
+  unavailable: 'keys_unavailable',
+  uncounted: 'limits_unavailable',
+} as const satisfies Readonly<Record<string, ClientRefusal>>;
+
 function toRefusal(answer: JwtAnswer<ApiClient>): ApiClient | ClientRefusal {
-  if (answer === 'invalid') return 'invalid_api_key';
-  return answer === 'unavailable' ? 'keys_unavailable' : answer;
+  return typeof answer === 'string' ? REFUSALS[answer] : answer;
 }
 
 /** Whether a client may use a model. */

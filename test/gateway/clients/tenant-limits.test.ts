@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { LimitRows } from '#access/limits';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 
@@ -37,6 +38,22 @@ async function start(tenantLimits: Readonly<Record<string, unknown>>, { ofA = {}
     },
   };
 }
+
+test('a tenant whose use cannot be counted is refused until it can, and told so', async () => {
+  await using at = await start({ default: { requests_per_minute: 100 } });
+  const noRow = vi.spyOn(LimitRows.prototype, 'rowOfTenant').mockReturnValue(null);
+  try {
+    const refused = await at.gateway.chat({}, withKey('c'));
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(await refused.json()).toMatchObject({ error: { code: 'limits_unavailable' } });
+  } finally {
+    noRow.mockRestore();
+  }
+  expect(await at.statusOf('c')).toBe(200);
+  const [record] = await at.gateway.waitForRecords(2);
+  expect(record).toMatchObject({ status: 503, error_type: 'limits_unavailable', tenant: 'c' });
+  expect(at.replica.requests).toHaveLength(1);
+});
 
 test('two clients of a tenant share its limit; others have the limit of default, each for itself', async () => {
   await using at = await start({ t: { requests_per_minute: 1 }, default: { requests_per_minute: 1 } });
