@@ -22,7 +22,7 @@ const USAGE = `npm run lab -- conditions [options]
   --fast            those that are part of CI, several at once; none is too late within a minute
   --surfaces NAMES  looks at these alone: api, overview, metrics, log, status, page (which needs Chromium)
   --pictures DIR    puts pictures of the dashboard there, wide and narrow, and what the command status says
-  --write           writes the table of docs/evidence/conditions.md`;
+  --write           writes the table of docs/evidence/conditions.md, if all are played`;
 
 const values = startProgram(USAGE, {
   only: { type: 'string' },
@@ -69,7 +69,7 @@ await browser?.close();
 for (const line of left) console.log(`not played: ${line}`);
 const withoutScene = Object.keys(CONDITIONS).filter((id) => !SCENES.some((scene) => scene.id === id));
 if (only === undefined && withoutScene.length > 0) complain(`without a scene: ${withoutScene.join(', ')}`);
-if (values.write && process.exitCode === undefined) write();
+if (values.write && wanted.length === SCENES.length && process.exitCode === undefined) write();
 
 /** Plays one scene after another until none is left. */
 async function playWaiting(): Promise<void> {
