@@ -212,6 +212,8 @@ export class HistoryStore {
         const toMs = nowMs < writtenMs ? writtenMs + SAME_GAP_MS : nowMs; // the clock was set back
         this.#addGap({ fromMs, toMs, records: null, reason: 'killed' });
       }
+      // What came before is written, or in the gap: a kill before the first batch of this run takes nothing of it.
+      this.#db.prepare('UPDATE meta SET written_ms = ?').run(nowMs);
       const details = { version, instance_id: instanceId };
       const sentence = begun === 'after_off' && { sentence: 'The history was off before' };
       this.#timeline.add({ ...moment, kind: 'start', details: { ...details, ...sentence } });

@@ -120,6 +120,16 @@ it('says after a kill that the last second may be missing, and not after a shutd
   third.store.close();
 });
 
+it('says after a kill before the first batch that nothing is missing of an earlier run that was shut down', async () => {
+  openStore(path).store.close();
+  const [secondMs, thirdMs] = [START_MS + HOUR_MS, START_MS + 2 * HOUR_MS];
+  openStore(path, { startedMs: secondMs }).store.db.close();
+  const { store } = openStore(path, { startedMs: thirdMs });
+  const { gaps } = await usageOf(store, { untilMs: thirdMs });
+  expect(gaps).toMatchObject([{ reason: 'killed', fromMs: secondMs - 1_000, toMs: thirdMs }]);
+  store.close();
+});
+
 it('says so of an earlier span, too, in which requests may have arrived that ended in the last second', async () => {
   const first = openStore(path);
   first.store.write(toBatch([makeRecord()], START_MS + HOUR_MS / 2), START_MS + HOUR_MS / 2);
