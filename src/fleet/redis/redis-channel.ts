@@ -1,5 +1,5 @@
 import { createClient } from '@redis/client';
-import { CLIENT_OPTIONS } from './redis-connection.ts';
+import { CLIENT_OPTIONS, destroy } from './redis-connection.ts';
 
 /** A channel on which the gateways of a fleet tell each other something that may get lost. */
 export interface Channel {
@@ -102,8 +102,9 @@ export class RedisChannels {
   #closeOne(): void {
     this.#openCount -= 1;
     if (this.#openCount > 0) return;
-    this.#link?.publisher.destroy();
-    this.#link?.subscriber.destroy();
+    if (this.#link === null) return;
+    destroy(this.#link.publisher);
+    destroy(this.#link.subscriber);
     this.#link = null;
   }
 }

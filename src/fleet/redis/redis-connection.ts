@@ -46,6 +46,15 @@ function createClientOf(url: string) {
   });
 }
 
+/** Closes the connection of a client at once, also one that opens only now, which the client itself would keep. */
+export function destroy(client: {
+  destroy(): void;
+  once(event: 'connect', listen: () => void): unknown;
+}): void {
+  client.destroy();
+  client.once('connect', () => client.destroy());
+}
+
 /** Rejects if the server does not answer within a deadline. */
 export async function withDeadline<T>(work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
@@ -70,7 +79,7 @@ export async function pingRedis(url: string): Promise<string | null> {
     const code = toCode(error);
     return code === 'NOPERM' ? null : code;
   } finally {
-    client.destroy();
+    destroy(client);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   printSnapshot,
   type Snapshot,
 } from '../wire-format.ts';
-import { type Client, type Connection, connect, withDeadline } from './redis-connection.ts';
+import { type Client, type Connection, connect, destroy, withDeadline } from './redis-connection.ts';
 
 /** Creates a store on a Redis or Valkey server. The first call connects, and each connection is to `url` as it is then. */
 export function createRedisStore({
@@ -24,7 +24,7 @@ export function createRedisStore({
 
   function end(ended: Connection): void {
     if (connection === ended) connection = null;
-    ended.client.destroy();
+    destroy(ended.client);
   }
 
   /**
