@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtempDisposable } from 'node:fs/promises';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSimulatedReplica } from '#simulate';
@@ -28,9 +28,14 @@ const VERSION = '4.32.5';
  * add up to an hour at most.
  */
 const EXCLUDED_CHECKS = 'unsupported_method,positive_data_acceptance';
+/** What a wrong call is refused with. Schemathesis does not count 413 by itself, but makes bodies larger than any call may send. */
+const SETTINGS = `[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 409, 413, 415, 429, 503]
+`;
 
 const program = install();
 await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-fuzz-admin-'));
+await writeFile(join(folder.path, 'schemathesis.toml'), SETTINGS);
 const replica = createSimulatedReplica({ models: ['m'] });
 const { url } = await replica.start();
 {
