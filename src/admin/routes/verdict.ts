@@ -29,7 +29,7 @@ const sideSchema = z.object({
     .number()
     .min(0)
     .nullable()
-    .describe('What a million tokens of completions cost, in `currency`; null without prices.'),
+    .describe('What a million tokens of completions cost, in `currency`; null without prices or tokens.'),
 });
 
 const pairsSchema = z

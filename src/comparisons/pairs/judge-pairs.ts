@@ -36,7 +36,7 @@ export interface SideReport {
   readonly completion_tokens: number;
   /** Requests in flight at its replicas when a pair began, on average. */
   readonly mean_inflight: number;
-  /** What a million tokens of completions cost, by the prices and the time that they took; null without prices. */
+  /** What a million tokens of completions cost, by the prices and the time that they took; null without prices or tokens. */
   readonly cost_per_million: number | null;
 }
 

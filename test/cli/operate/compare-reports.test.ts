@@ -48,4 +48,9 @@ describe('a report of pairs', () => {
     expect(rows).toHaveLength(3);
     for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(4);
   });
+
+  test('says why a side has no cost: no tokens, or no prices', () => {
+    const idle = { ...compared, candidate: { ...compared.candidate, tokens: 0 } };
+    expect(toMarkdownReport(idle)).toMatch(/^\| cost of .* \| no tokens \| no prices \|$/m);
+  });
 });
