@@ -43,7 +43,7 @@ export class ClientUseExchange {
   readonly #told = new Map<string, { readonly use: ClientUse; readonly rest: number }>();
   /** Their use when they were last not in the heartbeats, which tell what was used after that. */
   readonly #bases = new Map<string, ClientUse>();
-  /** What the other gateways told last, by id, and for how many more reads that is kept if they tell nothing. */
+  /** What the others told last, by id, and for how many more reads that is kept: an outage of the store is no absence. */
   readonly #known = new Map<string, UseReport & { readonly rest: number }>();
 
   constructor(limits: ClientLimitsPort) {
@@ -56,11 +56,9 @@ export class ClientUseExchange {
 
   /** What the next heartbeat says. */
   nextReport(): ReadonlyMap<string, ClientUse> {
-    for (const [name, use] of this.#limits.takeChanged()) {
-      // Those that change move to the end: if there are too many, others are not passed over for ever.
-      this.#told.delete(name);
+    // Each keeps its place, so that one that is told is not left out in between: readers would charge all of it again.
+    for (const [name, use] of this.#limits.takeChanged())
       this.#told.set(name, { use, rest: REPEATED_HEARTBEATS });
-    }
     const report = new Map<string, ClientUse>();
     for (const [name, { use, rest }] of this.#told) {
       if (rest === 0) {
@@ -74,10 +72,7 @@ export class ClientUseExchange {
     return report;
   }
 
-  /**
-   * Charges what was used since the last heartbeats. The first heartbeat of a gateway changes nothing: it may be about
-   * long ago. After an outage of the store it is not the first: what was used meanwhile is charged then.
-   */
+  /** Charges what was used since the last heartbeats, and nothing for a gateway's first: it may be about long ago. */
   take(heartbeats: readonly UseReport[], ownId: string): void {
     for (const [id, known] of this.#known) {
       if (known.rest === 0) this.#known.delete(id);
@@ -92,9 +87,8 @@ export class ClientUseExchange {
       // After a restart, and after so many heartbeats, the use of a client may count from another beginning.
       const isContinued = number >= known.number && number - known.number < REPEATED_HEARTBEATS;
       for (const [name, use] of used) {
-        const more = subtract(use, known.used?.get(name) ?? NOTHING);
-        const charged = isContinued ? more : atLeastNothing(more);
-        if (charged.requests !== 0 || charged.tokens !== 0) this.#limits.charge(name, charged);
+        const more = subtract(use, known.used?.get(name) ?? NOTHING, isContinued ? undefined : 0);
+        if (more.requests !== 0 || more.tokens !== 0) this.#limits.charge(name, more);
       }
     }
   }
@@ -103,10 +97,6 @@ export class ClientUseExchange {
 const NOTHING: ClientUse = { requests: 0, tokens: 0 };
 const NOBODY: ReadonlyMap<string, ClientUse> = new Map();
 
-function atLeastNothing({ requests, tokens }: ClientUse): ClientUse {
-  return { requests: Math.max(0, requests), tokens: Math.max(0, tokens) };
-}
-
-function subtract(a: ClientUse, b: ClientUse): ClientUse {
-  return { requests: a.requests - b.requests, tokens: a.tokens - b.tokens };
+function subtract(a: ClientUse, b: ClientUse, least = Number.NEGATIVE_INFINITY): ClientUse {
+  return { requests: Math.max(a.requests - b.requests, least), tokens: Math.max(a.tokens - b.tokens, least) };
 }

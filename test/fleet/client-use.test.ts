@@ -197,6 +197,24 @@ describe('the gateways of a fleet', () => {
   });
 });
 
+test('with more clients than one heartbeat holds, none is charged more than it has used', () => {
+  const clients = Array.from({ length: 5_500 }, (_, index) => ({ name: `c${index}`, requests: 0 }));
+  let changed = new Map<string, { requests: number; tokens: number }>();
+  const port = { takeChanged: () => changed, charge: () => undefined, onForgotten: () => undefined };
+  const sender = new ClientUseExchange(port);
+  const charged = new Map<string, number>();
+  const charge = (name: string, { requests }: { requests: number }) =>
+    charged.set(name, (charged.get(name) ?? 0) + requests);
+  const reader = new ClientUseExchange({ ...port, takeChanged: () => NONE, charge });
+  for (let number = 1; number <= 60; number++) {
+    reader.take([{ id: 'other', number, used: sender.nextReport() }], 'own');
+    const active = number > 20 ? [] : clients.filter((_, index) => (index + number) % 3 !== 0);
+    for (const client of active) client.requests += 1;
+    changed = new Map(active.map(({ name, requests }) => [name, { requests, tokens: 0 }]));
+  }
+  for (const { name, requests } of clients) expect(charged.get(name)).toBe(requests);
+});
+
 test('a client whose use begins at nothing again is not given back what it has used before', () => {
   let forget: (name: string) => void = () => undefined;
   let changed = new Map([['a', { requests: 10, tokens: 0 }]]);

@@ -48,7 +48,7 @@ export const SOURCES: readonly Limit[] = [
   {
     what: 'clients and tenants whose use a gateway tells the others each second',
     source: inFile('src/fleet/client-use.ts', 'MAX_CLIENTS'),
-    past: 'the rest follow in the next seconds',
+    past: 'the rest follow when others have been idle for ten seconds',
     proof: {
       send: async (size) => {
         const changed = new Map(
