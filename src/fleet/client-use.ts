@@ -79,7 +79,7 @@ export class ClientUseExchange {
       else this.#known.set(id, { ...known, rest: known.rest - 1 });
     }
     for (const heartbeat of heartbeats) {
-      const { id, number, used = NOBODY } = heartbeat;
+      const { id, number, used = [] } = heartbeat;
       if (id === ownId) continue;
       const known = this.#known.get(id);
       this.#known.set(id, { ...heartbeat, rest: REPEATED_HEARTBEATS });
@@ -95,7 +95,6 @@ export class ClientUseExchange {
 }
 
 const NOTHING: ClientUse = { requests: 0, tokens: 0 };
-const NOBODY: ReadonlyMap<string, ClientUse> = new Map();
 
 function subtract(a: ClientUse, b: ClientUse, least = Number.NEGATIVE_INFINITY): ClientUse {
   return { requests: Math.max(a.requests - b.requests, least), tokens: Math.max(a.tokens - b.tokens, least) };
