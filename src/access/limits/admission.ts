@@ -9,11 +9,8 @@ export interface ClientLimits {
 }
 
 /** The limits among the settings of a client, or of a tenant; null: there are none. */
-export function limitsOf({
-  maxInflight,
-  requestsPerMinute,
-  tokensPerMinute,
-}: ClientLimits): ClientLimits | null {
+export function limitsOf(settings: ClientLimits): ClientLimits | null {
+  const { maxInflight, requestsPerMinute, tokensPerMinute } = settings;
   const limits = { maxInflight, requestsPerMinute, tokensPerMinute };
   return Object.values(limits).every((limit) => limit === null) ? null : limits;
 }
@@ -175,11 +172,7 @@ export class Admission {
   }
 
   #toLines(kind: BudgetKind): string {
-    let tightest: {
-      readonly perMinute: number;
-      readonly fullInNs: number;
-      readonly remaining: number;
-    } | null = null;
+    let tightest: { perMinute: number; fullInNs: number; remaining: number } | null = null;
     for (const limits of this.#limits) {
       const perMinute = perMinuteOf(kind, limits);
       if (perMinute === null) continue;
