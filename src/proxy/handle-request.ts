@@ -126,8 +126,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
   ): void {
     // While the main thread was asked the client may have left.
     if (exchange.isFinished) return;
-    if (tenant === 'uncounted') {
-      exchange.fail('limits_unavailable');
+    if (typeof tenant === 'string') {
+      exchange.fail(tenant);
       return;
     }
     if (limits !== null || tenant !== null) {

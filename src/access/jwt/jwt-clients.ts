@@ -17,8 +17,8 @@ const REFRESH_WAIT_MS = 6_000;
 /** Until then further unknown keys are refused without asking: the control plane has a cool-down of its own. */
 const ASK_AGAIN_MS = 1_000;
 
-/** What a client that presents a token is told. `unavailable`: there are no keys. `uncounted`: what it uses cannot be counted. */
-export type JwtAnswer<T> = T | 'invalid' | 'unavailable' | 'uncounted';
+/** The client of a token, or the code with which it is refused: there are no keys, or what it uses cannot be counted. */
+export type JwtAnswer<T> = T | 'invalid_api_key' | 'keys_unavailable' | 'limits_unavailable';
 
 export interface JwtClientsCollaborators<T> {
   /** Makes the client of a valid token; null: not at the moment. Never rejects. */
@@ -87,7 +87,7 @@ export class JwtClients<T> {
     const known = this.#known;
     if (verify === null) {
       this.#collaborators.onRefused('no_keys');
-      return 'unavailable';
+      return 'keys_unavailable';
     }
     const verdict = await verify(token);
     if (verdict === 'unknown_key' && mayRefresh && (await this.#hasNewKeys(verify))) {
@@ -96,7 +96,7 @@ export class JwtClients<T> {
     if (typeof verdict === 'string') return this.#refuse(verdict);
     const untilMs = performance.now() + this.#collaborators.clientMs;
     const client = await this.#collaborators.toClient(verdict);
-    if (client === null) return 'uncounted';
+    if (client === null) return 'limits_unavailable';
     if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value ?? '');
     known.set(digest, { client, expiresAtMs: verdict.expiresAtMs, untilMs });
     return client;
@@ -114,8 +114,8 @@ export class JwtClients<T> {
     return this.#verify !== before;
   }
 
-  #refuse(reason: JwtRefusal | 'too_long'): 'invalid' {
+  #refuse(reason: JwtRefusal | 'too_long'): 'invalid_api_key' {
     this.#collaborators.onRefused(reason);
-    return 'invalid';
+    return 'invalid_api_key';
   }
 }

@@ -6,8 +6,8 @@ import { ROW_KNOWN_MS } from './client-limit-table.ts';
 /** How many tenants are remembered per thread: some 200 bytes each. */
 const MAX_KNOWN = 65_536;
 
-/** The limits of a tenant; null: it has none. `uncounted`: they cannot be counted at the moment. */
-export type TenantAnswer = CountedLimits | null | 'uncounted';
+/** The limits of a tenant; null: it has none. A code: they cannot be counted at the moment. */
+export type TenantAnswer = CountedLimits | null | 'limits_unavailable';
 
 /** The limits of tenants, of one data plane. */
 export class TenantLimits {
@@ -48,7 +48,7 @@ export class TenantLimits {
   async #ask(tenant: string, limits: ClientLimits): Promise<TenantAnswer> {
     const untilMs = this.#nowMs() + ROW_KNOWN_MS;
     const row = await this.#askRow(tenant);
-    if (row === null) return 'uncounted';
+    if (row === null) return 'limits_unavailable';
     if (this.#rows.size >= MAX_KNOWN) this.#rows.clear();
     this.#rows.set(tenant, { row, untilMs });
     return { ...limits, owner: 'tenant', row };

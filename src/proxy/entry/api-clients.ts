@@ -20,7 +20,7 @@ export interface ApiClient {
 }
 
 /** Why a request is refused because of its key or token. */
-export type ClientRefusal = 'invalid_api_key' | 'keys_unavailable' | 'limits_unavailable';
+export type ClientRefusal = JwtAnswer<never>;
 
 /** A client with the SHA-256 digests of its keys: hexadecimal, in lower case. */
 export interface ApiClientEntry extends ApiClient {
@@ -59,19 +59,8 @@ export class ApiClients {
 
   #identifyToken(token: string, digest: string): ReturnType<ApiClients['identify']> {
     if (this.#jwtClients === null) return 'invalid_api_key';
-    const answer = this.#jwtClients.identify(token, digest);
-    return answer instanceof Promise ? answer.then(toRefusal) : toRefusal(answer);
+    return this.#jwtClients.identify(token, digest);
   }
-}
-
-const REFUSALS = {
-  invalid: 'invalid_api_key',
-  unavailable: 'keys_unavailable',
-  uncounted: 'limits_unavailable',
-} as const satisfies Readonly<Record<string, ClientRefusal>>;
-
-function toRefusal(answer: JwtAnswer<ApiClient>): ApiClient | ClientRefusal {
-  return typeof answer === 'string' ? REFUSALS[answer] : answer;
 }
 
 /** Whether a client may use a model. */

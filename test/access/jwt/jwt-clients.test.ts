@@ -86,7 +86,7 @@ test('a known token ends when its time is over, with the tolerance', async () =>
   try {
     expect(identify(token)).toMatchObject({ tenant: 'acme' });
     vi.setSystemTime(nowMs + 41_000);
-    expect(await identify(token)).toBe('invalid');
+    expect(await identify(token)).toBe('invalid_api_key');
   } finally {
     vi.useRealTimers();
   }
@@ -116,8 +116,8 @@ test('other keys end what the former ones verified, also what is being verified'
   const verifying = identify(under);
   clients.useKeys(keysOf(await makeKey('k2')));
   await verifying;
-  expect(await identify(known)).toBe('invalid');
-  expect(await identify(under)).toBe('invalid');
+  expect(await identify(known)).toBe('invalid_api_key');
+  expect(await identify(under)).toBe('invalid_api_key');
 });
 
 test('tokens with unknown keys wait for one reading together, and ask for no other one for a while', async () => {
@@ -134,8 +134,8 @@ test('tokens with unknown keys wait for one reading together, and ask for no oth
   const answers = tokens.map((token) => identify(token));
   await vi.waitFor(() => expect(asked).toHaveBeenCalled());
   answered.resolve();
-  expect(await Promise.all(answers)).toEqual(['invalid', 'invalid', 'invalid']);
-  expect(await identify(tokens[0] ?? '')).toBe('invalid');
+  expect(await Promise.all(answers)).toEqual(['invalid_api_key', 'invalid_api_key', 'invalid_api_key']);
+  expect(await identify(tokens[0] ?? '')).toBe('invalid_api_key');
   expect(asked).toHaveBeenCalledTimes(1);
   expect(refused).toEqual(Array(4).fill('unknown_key'));
 });
@@ -144,9 +144,9 @@ test('a refusal is not remembered: the token is valid as soon as its key is know
   const { clients, identify, refused } = createClients();
   const next = await makeKey('k2');
   const token = await issuer.issue(next);
-  expect([await identify(token), await identify(token)]).toEqual(['invalid', 'invalid']);
+  expect([await identify(token), await identify(token)]).toEqual(['invalid_api_key', 'invalid_api_key']);
   clients.useKeys({ source: issuer.jwksUrl, keys: null });
-  expect(await identify(token)).toBe('unavailable');
+  expect(await identify(token)).toBe('keys_unavailable');
   clients.useKeys(keysOf(key, next));
   expect(await identify(token)).toMatchObject({ tenant: 'acme' });
   expect(refused).toEqual(['unknown_key', 'unknown_key', 'no_keys']);
@@ -156,7 +156,10 @@ test('a client that cannot be made at the moment is not remembered, and is made 
   let canMake = false;
   const { identify, made, refused } = createClients({ canMake: () => canMake });
   const token = await issuer.issue(key);
-  expect([await identify(token), await identify(token)]).toEqual(['uncounted', 'uncounted']);
+  expect([await identify(token), await identify(token)]).toEqual([
+    'limits_unavailable',
+    'limits_unavailable',
+  ]);
   canMake = true;
   expect(await identify(token)).toMatchObject({ tenant: 'acme' });
   expect(identify(token)).toMatchObject({ tenant: 'acme' });
@@ -169,7 +172,7 @@ test('what cannot be a token is refused without waiting, also while there are no
   for (const keys of [[key.jwk as PublicJwk], null]) {
     clients.useKeys({ source: issuer.jwksUrl, keys });
     expect(['sk-a-wrong-key', 'a.b', 'a.b.c.d.e', `a.b.${'c'.repeat(20_000)}`].map(identify)).toEqual(
-      Array(4).fill('invalid'),
+      Array(4).fill('invalid_api_key'),
     );
   }
   const reasons = ['malformed', 'malformed', 'malformed', 'too_long'];

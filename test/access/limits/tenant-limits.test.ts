@@ -45,7 +45,7 @@ test('a tenant for which there is no row cannot be counted, and is asked for aga
   const rows = [null, 3];
   const tenants = new TenantLimits(async () => rows.shift() ?? null);
   tenants.configure({ default: limits });
-  expect(await tenants.limitsOf('a')).toBe('uncounted');
+  expect(await tenants.limitsOf('a')).toBe('limits_unavailable');
   expect(await tenants.limitsOf('a')).toEqual({ ...counted, row: 3 });
   expect(tenants.limitsOf('a')).toEqual({ ...counted, row: 3 });
 });

@@ -9,18 +9,6 @@ const withKey = (key: string) => {
   return fields;
 };
 
-test('a token is refused for what its check says', () => {
-  const answers = {
-    invalid: 'invalid_api_key',
-    unavailable: 'keys_unavailable',
-    uncounted: 'limits_unavailable',
-  };
-  for (const [answer, refusal] of Object.entries(answers)) {
-    const tokens = { identify: () => answer } as unknown as ConstructorParameters<typeof ApiClients>[1];
-    expect(new ApiClients([], tokens).identify(withKey('a.b.c'))).toBe(refusal);
-  }
-});
-
 test('each of a hundred thousand clients is found by its own key, and nobody by another', () => {
   const clients = new ApiClients(
     Array.from({ length: 100_000 }, (_, index) => ({
