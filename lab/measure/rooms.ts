@@ -9,6 +9,8 @@ import { startPlainReplica } from '#testkit/load/plain-replica.ts';
 import { startGateway } from '#testkit/programs/gateway-process.ts';
 import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { ROOT, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
+import { readEntryPoint } from '../bench/targets/as-in-image.ts';
+import { type CallFrame, type CpuProfile, readSamples } from './profiles/cpu-profile.ts';
 
 const values = startProgram(
   `npm run lab -- measure/rooms [options]
@@ -21,22 +23,8 @@ const values = startProgram(
 const REQUESTS = toCount(values.requests);
 
 /** As the image starts it. */
-const FLAGS = ['--max-semi-space-size=4', '--no-parallel-scavenge', '--invocation-count-for-maglev=1500'];
+const FLAGS = readEntryPoint(ROOT).filter((arg) => arg.startsWith('--'));
 const NOBODY = 'V8 and Node, called by no room';
-
-interface ProfileNode {
-  readonly id: number;
-  readonly callFrame: { readonly functionName: string; readonly url: string };
-  readonly children?: readonly number[];
-}
-
-/** As V8 writes it: times in microseconds, of the system's monotonic clock. */
-interface Profile {
-  readonly nodes: readonly ProfileNode[];
-  readonly samples: readonly number[];
-  readonly timeDeltas: readonly number[];
-  readonly startTime: number;
-}
 
 /** The folder of each room, the inner ones first, by its URL. */
 const FOLDERS: readonly (readonly [folder: string, door: string])[] = Object.entries(
@@ -80,35 +68,18 @@ async function profile() {
   const names = readdirSync(join(folder.path, 'profiles'));
   const profiles = names.map((name) =>
     JSON.parse(readFileSync(join(folder.path, 'profiles', name), 'utf8')),
-  ) as Profile[];
+  ) as CpuProfile[];
   return { profiles, fromUs, untilUs };
 }
 
-/** Adds the time of each room between two moments, in µs. Idle time is nobody's. */
-function addRooms(
-  rooms: Map<string, number>,
-  { nodes, samples, timeDeltas, startTime }: Profile,
-  from: number,
-  until: number,
-) {
-  const byId = new Map(nodes.map((node) => [node.id, node]));
-  const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])));
-  const ownerOf = (id: number | undefined): string => {
-    const { url = '', functionName = '' } = byId.get(id ?? 0)?.callFrame ?? {};
-    if (id === undefined) return NOBODY;
-    if (functionName === '(garbage collector)') return 'collecting garbage';
+/** Whose time it is: the innermost room on the stack. */
+function toRoom(stack: readonly CallFrame[]): string {
+  if (stack[0]?.functionName === '(garbage collector)') return 'collecting garbage';
+  for (const { url } of stack) {
     const door = FOLDERS.find(([folder]) => url.startsWith(folder))?.[1];
-    return door ?? ownerOf(parents.get(id));
-  };
-  const owners = new Map(nodes.map(({ id }) => [id, ownerOf(id)]));
-  let now = startTime;
-  for (const [index, us] of timeDeltas.entries()) {
-    now += us;
-    const id = samples[index] ?? 0;
-    if (now < from || now > until || byId.get(id)?.callFrame.functionName === '(idle)') continue;
-    const owner = owners.get(id) ?? NOBODY;
-    rooms.set(owner, (rooms.get(owner) ?? 0) + us);
+    if (door !== undefined) return door;
   }
+  return NOBODY;
 }
 
 /** The rooms of what is off without a key of the configuration: keys, tokens, limits, TLS, a fleet, shadows, ramps, rollouts, the spool. */
@@ -120,7 +91,12 @@ const LEAST_SHARE = 0.005;
 
 const { profiles, fromUs, untilUs } = await profile();
 const rooms = new Map<string, number>();
-for (const each of profiles) addRooms(rooms, each, fromUs, untilUs);
+for (const each of profiles) {
+  for (const { label, us, untilUs: endUs } of readSamples(each, toRoom)) {
+    const now = each.startTime + endUs;
+    if (label !== null && now >= fromUs && now <= untilUs) rooms.set(label, (rooms.get(label) ?? 0) + us);
+  }
+}
 const allUs = rooms.values().reduce((sum, us) => sum + us, 0);
 const off = OFF.map((room) => rooms.get(room) ?? 0);
 const on = [...rooms].filter(([room]) => !OFF.includes(room)).toSorted(([, a], [, b]) => b - a);

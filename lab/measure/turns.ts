@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { startProgram, toCount } from '#testkit/programs/program.ts';
 import { readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
 import { percentile } from '#testkit/programs/statistics.ts';
+import { type CallFrame, type CpuProfile, readSamples } from './profiles/cpu-profile.ts';
 
 const values = startProgram(
   `npm run lab -- measure/turns --profile FILE [options]
@@ -19,19 +20,6 @@ const values = startProgram(
     write: { type: 'boolean', default: false },
   },
 );
-
-interface ProfileNode {
-  readonly id: number;
-  readonly callFrame: { readonly functionName: string };
-  readonly children?: readonly number[];
-}
-
-/** As V8 writes it: times in microseconds. */
-interface Profile {
-  readonly nodes: readonly ProfileNode[];
-  readonly samples: readonly number[];
-  readonly timeDeltas: readonly number[];
-}
 
 /** By which functions a sample is known; the first that is on the stack counts. Those in brackets are V8's. */
 const CAUSES: readonly (readonly [cause: string, functions: readonly string[]])[] = [
@@ -54,25 +42,14 @@ interface Turn {
 }
 
 /** Reads the turns between two moments of a profile, in seconds since its start. */
-function readTurns({ nodes, samples, timeDeltas }: Profile, fromS: number, untilS: number): readonly Turn[] {
-  const byId = new Map(nodes.map((node) => [node.id, node]));
-  const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])));
-  const stackOf = (id: number | undefined): readonly string[] =>
-    id === undefined ? [] : [byId.get(id)?.callFrame.functionName ?? '', ...stackOf(parents.get(id))];
-  const causes = new Map<number, string | null>();
-  for (const { id } of nodes) {
-    const stack = stackOf(id);
-    const cause =
-      CAUSES.find(([, functions]) => functions.some((name) => stack.includes(name)))?.[0] ?? OTHER;
-    causes.set(id, stack[0] === '(idle)' ? null : cause);
-  }
+function readTurns(profile: CpuProfile, fromS: number, untilS: number): readonly Turn[] {
   const turns: Turn[] = [];
   let turn = new Map<string, number>();
-  let nowUs = 0;
-  for (const [index, us] of timeDeltas.entries()) {
-    nowUs += us;
-    if (nowUs < fromS * 1e6 || nowUs > untilS * 1e6) continue;
-    const cause = causes.get(samples[index] ?? 0) ?? null;
+  const toCause = (stack: readonly CallFrame[]) =>
+    CAUSES.find(([, functions]) => stack.some(({ functionName }) => functions.includes(functionName)))?.[0] ??
+    OTHER;
+  for (const { label: cause, us, untilUs } of readSamples(profile, toCause)) {
+    if (untilUs < fromS * 1e6 || untilUs > untilS * 1e6) continue;
     if (cause !== null) turn.set(cause, (turn.get(cause) ?? 0) + us);
     else if (turn.size > 0) {
       turns.push({ us: turn.values().reduce((sum, each) => sum + each, 0), causes: turn });
@@ -90,7 +67,7 @@ function toShares(turns: readonly Turn[]): ReadonlyMap<string, number> {
 }
 
 if (values.profile === undefined) throw new Error('--profile FILE is missing');
-const profile = JSON.parse(readFileSync(values.profile, 'utf8')) as Profile;
+const profile = JSON.parse(readFileSync(values.profile, 'utf8')) as CpuProfile;
 const [fromS, untilS] = [toCount(values.from), toCount(values.until)];
 const turns = readTurns(profile, fromS, untilS);
 const lengths = turns.map(({ us }) => us);

@@ -17,16 +17,25 @@ export interface ImageStart {
 export function toImageStart(checkout: string): ImageStart {
   if (!built.has(checkout)) build(checkout);
   built.add(checkout);
-  const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8');
-  const [, entrypoint = '[]'] = /^ENTRYPOINT (.+)$/m.exec(dockerfile) ?? [];
-  const [node, ...args]: readonly string[] = JSON.parse(entrypoint);
-  if (node !== 'node') throw new Error(`the image of ${checkout} does not start Node`);
+  const dockerfile = readDockerfile(checkout);
   return {
-    args: args.map((arg) => arg.replace(/^\/app(?=\/)/, checkout)),
+    args: readEntryPoint(checkout).map((arg) => arg.replace(/^\/app(?=\/)/, checkout)),
     env: Object.fromEntries(
       [...dockerfile.matchAll(/\b(MALLOC_\w+)=(\w+)/g)].map(([, name, value]) => [name, value]),
     ),
   };
+}
+
+/** The arguments of Node with which the image of a checkout starts, as its Dockerfile has them. */
+export function readEntryPoint(checkout: string): readonly string[] {
+  const [, entrypoint = '[]'] = /^ENTRYPOINT (.+)$/m.exec(readDockerfile(checkout)) ?? [];
+  const [node, ...args]: readonly string[] = JSON.parse(entrypoint);
+  if (node !== 'node') throw new Error(`the image of ${checkout} does not start Node`);
+  return args;
+}
+
+function readDockerfile(checkout: string): string {
+  return readFileSync(join(checkout, 'Dockerfile'), 'utf8');
 }
 
 function build(checkout: string): void {
