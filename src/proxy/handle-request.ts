@@ -111,11 +111,13 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     { tenantLimits, recordedFields }: ProxySettings,
     handle: () => void,
   ): void {
-    const found = client && tenantLimits?.limitsOf(tenantOf(exchange.head.fields, client, recordedFields));
-    if (client === null) handle();
-    else if (found instanceof Promise)
-      void found.then((later) => limitFound(exchange, client, later, handle));
-    else limitFound(exchange, client, found ?? null, handle);
+    if (client === null) {
+      handle();
+      return;
+    }
+    const found = tenantLimits?.limitsOf(tenantOf(exchange.head.fields, client, recordedFields)) ?? null;
+    if (found instanceof Promise) void found.then((later) => limitFound(exchange, client, later, handle));
+    else limitFound(exchange, client, found, handle);
   }
 
   function limitFound(

@@ -101,8 +101,7 @@ export class RedisChannels {
 
   #closeOne(): void {
     this.#openCount -= 1;
-    if (this.#openCount > 0) return;
-    if (this.#link === null) return;
+    if (this.#openCount > 0 || this.#link === null) return;
     destroy(this.#link.publisher);
     destroy(this.#link.subscriber);
     this.#link = null;

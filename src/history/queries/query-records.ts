@@ -129,8 +129,8 @@ interface DecodedSpan {
 function decodeBlock(
   data: Uint8Array,
   isCompressed: boolean,
-  texts: readonly Buffer[] | undefined,
-): readonly DecodedSpan[] | null {
+  texts?: readonly Buffer[],
+): DecodedSpan[] | null {
   try {
     const spans = unpackBlock(data, isCompressed);
     const [first] = spans;
@@ -138,8 +138,7 @@ function decodeBlock(
     const decoder = new RecordDecoder(new Uint8Array(first.buffer, 0, first.buffer.byteLength));
     return spans.map((encodedSpan) => {
       const { buffer, byteOffset, length } = encodedSpan;
-      const bytes = Buffer.from(buffer, byteOffset, length);
-      const mayMatch = texts === undefined || texts.some((text) => bytes.includes(text));
+      const mayMatch = texts?.some((text) => Buffer.from(buffer, byteOffset, length).includes(text)) ?? true;
       const record = mayMatch ? decoder.decode(byteOffset, byteOffset + length) : null;
       return { record, encodedSpan };
     });
