@@ -142,7 +142,7 @@ export class Exchange {
    */
   fail(code: FailureCode, moreLines = ''): void {
     if (this.isFinished) return;
-    this.log?.debug({ code }, 'request fails');
+    this.log?.debug({ code, refused_by: this.admission?.refusedBy }, 'request fails');
     this.note(code, this.http.isAnswered);
     if (this.http.isAnswered) {
       this.http.destroy();

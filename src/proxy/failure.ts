@@ -90,13 +90,12 @@ const FAILURES = {
 type LimitRefusal = NonNullable<Admission['refusal']>;
 
 /** What clients are told of each limit. The types are those of OpenAI's own answers with 429. */
-const LIMIT_FACTS: Readonly<
-  Record<LimitRefusal['kind'], { readonly type: string; readonly counts: string }>
-> = {
-  requests: { type: 'requests', counts: 'requests per minute' },
-  tokens: { type: 'tokens', counts: 'tokens per minute' },
-  inflight: { type: 'requests', counts: 'requests at the same time' },
-};
+const LIMIT_FACTS: Readonly<Record<LimitRefusal['key'], { readonly type: string; readonly counts: string }>> =
+  {
+    requests_per_minute: { type: 'requests', counts: 'requests per minute' },
+    tokens_per_minute: { type: 'tokens', counts: 'tokens per minute' },
+    max_inflight: { type: 'requests', counts: 'requests at the same time' },
+  };
 
 /** What clients are told of a member that engines could read differently: its own name, never what they wrote. */
 function toMemberMessage({ member, doubt }: RefusedName): string {
@@ -139,12 +138,12 @@ export function messageOf(
   return FAILURES[code].message;
 }
 
-function toLimitMessage({ kind, owner, limit, retryAfterSeconds }: LimitRefusal): string {
+function toLimitMessage({ key, owner, limit, retryAfterSeconds }: LimitRefusal): string {
   const room =
-    kind === 'inflight'
+    key === 'max_inflight'
       ? 'There is room when one of them has ended.'
       : `There is room again in ${retryAfterSeconds} s.`;
-  return `${OWNERS[owner]} has reached its limit of ${LIMIT_FACTS[kind].counts} (${limit}). ${room}`;
+  return `${OWNERS[owner]} has reached its limit of ${LIMIT_FACTS[key].counts} (${limit}). ${room}`;
 }
 
 /** The field lines that the answer to a failure has of its own; often none. */
@@ -162,7 +161,7 @@ export type ToErrorBody = (code: FailureCode, details?: FailureDetails) => strin
 /** The error object of a failure, as JSON text. */
 export function toFailureJson(code: FailureCode, details: FailureDetails = {}): string {
   const { refusal, name } = details;
-  const type = code === 'rate_limit_exceeded' && refusal ? { type: LIMIT_FACTS[refusal.kind].type } : {};
+  const type = code === 'rate_limit_exceeded' && refusal ? { type: LIMIT_FACTS[refusal.key].type } : {};
   const ofMember = code === 'ambiguous_member' && name ? { param: name.member } : {};
   return toErrorJson({ code, ...factsOf(code), ...type, ...ofMember, message: messageOf(code, details) });
 }

@@ -135,9 +135,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     if (limits !== null || tenant !== null) {
       const admission = limiter.admit(limits, tenant);
       exchange.admission = admission;
-      const { refusal } = admission;
-      exchange.log?.debug({ refused_by: refusal?.owner, limit: refusal?.key }, 'limits asked');
-      if (refusal !== null) {
+      exchange.log?.debug({}, 'limits asked');
+      if (admission.refusal !== null) {
         exchange.fail('rate_limit_exceeded');
         return;
       }

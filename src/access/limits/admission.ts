@@ -1,5 +1,5 @@
 import { printReset, toCostNs, toRemaining, toRetryAfterSeconds } from './budget.ts';
-import { type BudgetKind, type ClientLimitTable, LIMIT_KEYS, type LimitKind } from './client-limit-table.ts';
+import type { BudgetKind, ClientLimitTable, LimitKey } from './client-limit-table.ts';
 
 /** What a client may use; null: as much as it likes. */
 export interface ClientLimits {
@@ -23,10 +23,8 @@ export interface CountedLimits extends ClientLimits {
 
 /** Why a request was refused, and when it may come back. */
 export interface LimitRefusal {
-  readonly kind: LimitKind;
   readonly owner: CountedLimits['owner'];
-  /** The key of the configuration that sets the limit. */
-  readonly key: string;
+  readonly key: LimitKey;
   /** The limit: requests or tokens per minute, or requests at the same time. */
   readonly limit: number;
   readonly retryAfterSeconds: number;
@@ -57,6 +55,11 @@ export class Admission {
   /** The limit that refused the request; null: none. */
   get refusal(): LimitRefusal | null {
     return this.#refusal;
+  }
+
+  /** Whose limit refused the request, and the key that sets it, as the record has it; undefined: none. */
+  get refusedBy(): string | undefined {
+    return this.#refusal === null ? undefined : `${this.#refusal.owner}.${this.#refusal.key}`;
   }
 
   /** Where the use of its client, and of its tenant, is counted. */
@@ -112,7 +115,7 @@ export class Admission {
       const { row, maxInflight } = limits;
       if (this.#table.beginInflight(this.#worker, row, maxInflight)) continue;
       this.#endInflight(index);
-      this.#refuse('inflight', limits, maxInflight ?? 0, INFLIGHT_RETRY_SECONDS);
+      this.#refuse('max_inflight', limits, maxInflight ?? 0, INFLIGHT_RETRY_SECONDS);
       return false;
     }
     this.#holdsInflight = true;
@@ -132,16 +135,16 @@ export class Admission {
       for (const before of this.#limits.slice(0, index)) {
         this.#charge(kind, -unitsOf(kind, units, before), before);
       }
-      this.#refuse(kind, limits, perMinute, this.#retryAfterSecondsOf(kind, units));
+      this.#refuse(`${kind}_per_minute`, limits, perMinute, this.#retryAfterSecondsOf(kind, units));
       this.#endInflight(this.#limits.length);
       return false;
     }
     return true;
   }
 
-  #refuse(kind: LimitKind, { owner, row }: CountedLimits, limit: number, retryAfterSeconds: number): void {
-    this.#refusal = { kind, owner, key: LIMIT_KEYS[kind], limit, retryAfterSeconds };
-    this.#table.noteRefusal(kind, row);
+  #refuse(key: LimitKey, { owner, row }: CountedLimits, limit: number, retryAfterSeconds: number): void {
+    this.#refusal = { owner, key, limit, retryAfterSeconds };
+    this.#table.noteRefusal(key, row);
   }
 
   /** When all budgets of a kind hold the units. */

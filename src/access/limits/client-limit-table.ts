@@ -13,15 +13,8 @@ export const ROW_KNOWN_MS = 10 * 60_000;
 /** The budgets that refill with time. */
 export type BudgetKind = 'requests' | 'tokens';
 
-/** The limits that can refuse a request. */
-export type LimitKind = BudgetKind | 'inflight';
-
-/** The key of the configuration that sets a limit. */
-export const LIMIT_KEYS = {
-  inflight: 'max_inflight',
-  requests: 'requests_per_minute',
-  tokens: 'tokens_per_minute',
-} as const satisfies Readonly<Record<LimitKind, string>>;
+/** The limits that can refuse a request, by the keys of the configuration that set them. */
+export type LimitKey = 'max_inflight' | `${BudgetKind}_per_minute`;
 
 /** One row for each client with limits. */
 const LIMIT_COLUMNS = {
@@ -50,10 +43,10 @@ const DIVISION_COLUMNS = { gatewayCount: 'int32', rank: 'int32' } as const;
 const USED_COLUMNS = { requests: 'usedRequests', tokens: 'usedTokens' } as const;
 
 const REFUSED_COLUMNS = {
-  inflight: 'refusedInflight',
-  requests: 'refusedRequests',
-  tokens: 'refusedTokens',
-} as const;
+  max_inflight: 'refusedInflight',
+  requests_per_minute: 'refusedRequests',
+  tokens_per_minute: 'refusedTokens',
+} as const satisfies Readonly<Record<LimitKey, string>>;
 
 /** The memory itself, which can be passed to another thread. The system provides only what is used of it. */
 export interface ClientLimitMemory {
@@ -175,8 +168,8 @@ export class ClientLimitTable {
   }
 
   /** Counts a request that a limit has refused. */
-  noteRefusal(kind: LimitKind, row: number): void {
-    Atomics.add(this.#rows[REFUSED_COLUMNS[kind]], row, 1);
+  noteRefusal(key: LimitKey, row: number): void {
+    Atomics.add(this.#rows[REFUSED_COLUMNS[key]], row, 1);
     Atomics.add(this.#refusals, 0, 1);
   }
 
@@ -186,8 +179,8 @@ export class ClientLimitTable {
   }
 
   /** How many requests a limit has refused since the last call. */
-  takeRefusals(kind: LimitKind, row: number): number {
-    const cells = this.#rows[REFUSED_COLUMNS[kind]];
+  takeRefusals(key: LimitKey, row: number): number {
+    const cells = this.#rows[REFUSED_COLUMNS[key]];
     return Atomics.load(cells, row) === 0 ? 0 : Atomics.exchange(cells, row, 0);
   }
 

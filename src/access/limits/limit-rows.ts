@@ -4,13 +4,7 @@ import type { Config } from '#config';
 import { toShownName } from '#otel/base';
 import { type ClientLimits, type CountedLimits, limitsOf } from './admission.ts';
 import { toCostNs, toRemaining, WINDOW_NS } from './budget.ts';
-import {
-  type BudgetKind,
-  type ClientLimitTable,
-  LIMIT_KEYS,
-  type LimitKind,
-  ROW_KNOWN_MS,
-} from './client-limit-table.ts';
+import { type BudgetKind, type ClientLimitTable, type LimitKey, ROW_KNOWN_MS } from './client-limit-table.ts';
 import { RowNumbers } from './row-numbers.ts';
 
 /** What a client has used. */
@@ -38,9 +32,7 @@ export interface Refusals {
   readonly owner: CountedLimits['owner'];
   /** The name of the client, or what the tenant is called: the beginning of what a client may have sent. */
   readonly of: string;
-  readonly limit: LimitKind;
-  /** The key of the configuration that sets it. */
-  readonly key: string;
+  readonly limit: LimitKey;
   readonly count: number;
 }
 
@@ -54,7 +46,11 @@ export interface LimitUse {
   readonly row: number | null;
 }
 
-const LIMIT_KINDS = ['inflight', 'requests', 'tokens'] as const satisfies readonly LimitKind[];
+const LIMIT_KEYS = [
+  'max_inflight',
+  'requests_per_minute',
+  'tokens_per_minute',
+] as const satisfies readonly LimitKey[];
 
 /** How much of the name of a tenant is kept to be shown. */
 const SHOWN_CHARS = 128;
@@ -240,28 +236,30 @@ export class LimitRows {
     for (const counted of [this.#inEffect, this.#tenants]) {
       for (const [name, { owner, row }] of counted) {
         const of = owner === 'client' ? name : (this.#calledTenants.get(name) ?? OTHER_TENANTS);
-        for (const limit of LIMIT_KINDS) {
+        for (const limit of LIMIT_KEYS) {
           const count = this.#table.takeRefusals(limit, row);
-          if (count > 0) refusals.push({ name, owner, of, limit, key: LIMIT_KEYS[limit], count });
+          if (count > 0) refusals.push({ name, owner, of, limit, count });
         }
       }
     }
     return refusals;
   }
 
-  /** How much of a limit in effect is used now; null: there is none of this name and kind. */
-  useOf(name: string, limit: LimitKind): LimitUse | null {
+  /** How much of a limit in effect is used now; null: there is none of this name and key. */
+  useOf(name: string, limit: LimitKey): LimitUse | null {
     const limits = this.#limitsOf(name);
     if (limits === undefined) return null;
     const { row, maxInflight, requestsPerMinute, tokensPerMinute } = limits;
-    if (limit === 'inflight') {
+    if (limit === 'max_inflight') {
       if (maxInflight === null) return null;
       const share = this.#table.shareOf(row, maxInflight);
       return { used: this.#table.inflightOf(row), allowed: maxInflight, share, row };
     }
-    const allowed = limit === 'requests' ? requestsPerMinute : tokensPerMinute;
+    const isRequests = limit === 'requests_per_minute';
+    const allowed = isRequests ? requestsPerMinute : tokensPerMinute;
     if (allowed === null) return null;
-    const used = allowed - toRemaining(this.#table.fullInNs(limit, row), allowed);
+    const fullInNs = this.#table.fullInNs(isRequests ? 'requests' : 'tokens', row);
+    const used = allowed - toRemaining(fullInNs, allowed);
     return { used, allowed, share: allowed, row: null };
   }
 

@@ -103,12 +103,11 @@ function toWhy(record: unknown): string {
   return parts.join(', ');
 }
 
-/** The error, and how many attempts it took if it was not one. */
+/** The limit that refused it: a narrow terminal cuts the end. The error, and how many attempts it took if not one. */
 function toError(record: unknown): string {
-  const error = memberOf(record, 'error_type');
   const attempts = memberOf(record, 'attempts');
   const parts = [
-    ...(typeof error === 'string' ? [toName('error_type')(record)] : []),
+    ...['refused_by', 'error_type'].map((name) => toName(name)(record)).filter((text) => text !== '-'),
     ...(typeof attempts === 'number' && attempts > 1 ? [`${attempts} attempts`] : []),
   ];
   return parts.join(', ');

@@ -20,8 +20,8 @@ export function guarded(observe: EndedObserver, log: Logger): EndedObserver {
 
 /** What the access log says of a request. */
 export function toAccessLogFields(record: Readonly<RequestRecord>): object {
-  const { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, e2e_ms } = record;
+  const { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, refused_by } = record;
   // Microseconds; the record has all digits.
-  const duration = { e2e_ms: roundTo3(e2e_ms) };
-  return { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, ...duration };
+  const e2e_ms = roundTo3(record.e2e_ms);
+  return { request_id, trace_id, endpoint, replica, model, tenant, status, error_type, refused_by, e2e_ms };
 }

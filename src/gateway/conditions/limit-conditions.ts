@@ -57,7 +57,7 @@ export function createLimitProducer(
 }
 
 function toFinding(
-  { owner, of, key }: Refusals,
+  { owner, of, limit }: Refusals,
   refused: number,
   { used, allowed, share, row }: NonNullable<ReturnType<LimitRows['useOf']>>,
   holders: SilentHolders,
@@ -68,7 +68,7 @@ function toFinding(
   return {
     id: owner === 'client' ? 'client_limit_reached' : 'tenant_limit_reached',
     subject: toShownName(of),
-    figures: { limit: key, allowed, used, refused, silent, held: ofShare + toHeld(silent, bySilent) },
+    figures: { limit, allowed, used, refused, silent, held: ofShare + toHeld(silent, bySilent) },
   };
 }
 

@@ -25,7 +25,7 @@ interface EndedExchange {
   readonly scheme: 'http' | 'https';
   readonly status: number;
   readonly ending: Ending | null;
-  readonly refusal: Admission['refusal'];
+  readonly refusedBy: Admission['refusedBy'];
   readonly isTruncated: boolean;
 }
 
@@ -292,14 +292,14 @@ export class Recording {
       scheme: exchange.http.scheme,
       status: exchange.status,
       ending: exchange.ending,
-      refusal: exchange.admission?.refusal ?? null,
+      refusedBy: exchange.admission?.refusedBy,
       isTruncated: exchange.isTruncated,
     };
     this.#state = { kind: 'closed', ended };
     return ended;
   }
 
-  #toRecord({ requestId, durationMs, status, ending, refusal, isTruncated }: EndedExchange): RequestRecord {
+  #toRecord({ requestId, durationMs, status, ending, refusedBy, isTruncated }: EndedExchange): RequestRecord {
     const record: RequestRecord = {
       request_id: requestId,
       trace_id: this.span.traceId,
@@ -322,7 +322,7 @@ export class Recording {
     this.#response?.facts?.fill(record);
     this.#routes.fill(record);
     if (ending !== null) record.error_type = ending;
-    if (refusal !== null) record.refused_by = `${refusal.owner}.${refusal.key}`;
+    if (refusedBy !== undefined) record.refused_by = refusedBy;
     if (isTruncated) record.truncated = true;
     return record;
   }

@@ -47,7 +47,7 @@ describe('requests per minute', () => {
     admit();
     pass(10.5);
     const refused = admit();
-    expect(refused.refusal?.kind).toBe('requests');
+    expect(refused.refusal?.key).toBe('requests_per_minute');
     expect(refused.fieldLines()).toBe(
       'x-ratelimit-limit-requests: 2\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 49.5s\r\nRetry-After: 20\r\n',
     );
@@ -58,7 +58,7 @@ describe('requests in flight', () => {
   test('are counted over all workers, end once, and those of a worker that died are gone', () => {
     const { admit, table } = startTwoWorkers({ maxInflight: 2 });
     const [first, second] = [admit(0), admit(1)];
-    expect(admit(0)).toMatchObject({ refusal: { kind: 'inflight', limit: 2 } });
+    expect(admit(0)).toMatchObject({ refusal: { key: 'max_inflight', limit: 2 } });
     expect(admit(0).fieldLines()).toBe('Retry-After: 1\r\n');
     first.end(0);
     first.end(0);
@@ -75,7 +75,7 @@ describe('requests in flight', () => {
     admit().end(0);
     const refused = admit();
     refused.end(0);
-    expect(refused.refusal?.kind).toBe('requests');
+    expect(refused.refusal?.key).toBe('requests_per_minute');
     expect(table.inflightOf(0)).toBe(0);
   });
 });
@@ -87,7 +87,7 @@ describe('tokens per minute', () => {
     expect(first.reserveTokens(600)).toBe(true);
     const second = admit();
     expect(second.reserveTokens(600)).toBe(false);
-    expect(second.refusal?.kind).toBe('tokens');
+    expect(second.refusal?.key).toBe('tokens_per_minute');
     expect(second.fieldLines()).toContain('x-ratelimit-remaining-tokens: 400\r\n');
     expect(second.fieldLines()).toContain('x-ratelimit-remaining-requests: 99\r\n');
     expect(second.fieldLines()).toContain('Retry-After: 12\r\n');
@@ -147,7 +147,7 @@ describe('the limits of a client and of its tenant', () => {
     );
     expect(admit().refusal).toBeNull();
     const refused = admit();
-    expect(refused.refusal?.kind).toBe('requests');
+    expect(refused.refusal?.key).toBe('requests_per_minute');
     expect(refused.fieldLines()).toBe(
       'x-ratelimit-limit-requests: 2\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 1m0s\r\nRetry-After: 30\r\n',
     );
@@ -167,10 +167,18 @@ describe('the limits of a client and of its tenant', () => {
   });
 
   test.each([
-    ['inflight', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { maxInflight: 1 }],
-    ['requests', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { requestsPerMinute: 1 }],
-    ['tokens', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { tokensPerMinute: 30 }],
-  ])('give back what they have taken when the other refuses: %s', (kind, client, tenant) => {
+    ['max_inflight', { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 }, { maxInflight: 1 }],
+    [
+      'requests_per_minute',
+      { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 },
+      { requestsPerMinute: 1 },
+    ],
+    [
+      'tokens_per_minute',
+      { requestsPerMinute: 10, tokensPerMinute: 100, maxInflight: 10 },
+      { tokensPerMinute: 30 },
+    ],
+  ])('give back what they have taken when the other refuses: %s', (key, client, tenant) => {
     const { admit, table } = startTwoWorkers(client, tenant);
     const running = admit();
     expect(running.reserveTokens(30)).toBe(true);
@@ -188,7 +196,7 @@ describe('the limits of a client and of its tenant', () => {
     for (let sent = 0; sent < 20; sent++) {
       const refused = admit();
       if (refused.refusal === null) refused.reserveTokens(30);
-      expect(refused.refusal).toMatchObject({ kind, owner: 'tenant' });
+      expect(refused.refusal).toMatchObject({ key, owner: 'tenant' });
       refused.end(30);
       expect(stateOf()).toEqual(before);
     }
@@ -210,8 +218,9 @@ test('a refusal names whose limit it is, and the wait is that of the limits that
   const { admit } = startTwoWorkers({ requestsPerMinute: 1 }, { maxInflight: 5 });
   admit();
   const refused = admit();
+  expect(refused.refusedBy).toBe('client.requests_per_minute');
   expect(refused.refusal).toEqual({
-    ...{ kind: 'requests', owner: 'client', key: 'requests_per_minute', limit: 1 },
+    ...{ owner: 'client', key: 'requests_per_minute', limit: 1 },
     retryAfterSeconds: 60,
   });
 });

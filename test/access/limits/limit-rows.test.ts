@@ -335,14 +335,14 @@ test('tells which limits have refused requests, once, with what the client or te
   const called = `acme ${'x'.repeat(1_000)}`;
   const tenant = Number(rows.rowOfTenant('tenant', called));
   expect(rows.takeRefusals()).toEqual([]);
-  table.noteRefusal('requests', client);
-  for (let refused = 0; refused < 3; refused += 1) table.noteRefusal('inflight', tenant);
+  table.noteRefusal('requests_per_minute', client);
+  for (let refused = 0; refused < 3; refused += 1) table.noteRefusal('max_inflight', tenant);
   const [ofClient, ofTenant] = rows.takeRefusals();
   expect(ofClient).toEqual({
-    ...{ name: 'a', owner: 'client', of: 'a', limit: 'requests', key: 'requests_per_minute' },
+    ...{ name: 'a', owner: 'client', of: 'a', limit: 'requests_per_minute' },
     count: 1,
   });
-  expect(ofTenant).toMatchObject({ owner: 'tenant', limit: 'inflight', count: 3 });
+  expect(ofTenant).toMatchObject({ owner: 'tenant', limit: 'max_inflight', count: 3 });
   expect(ofTenant?.of).toBe(called.slice(0, 128));
   expect(rows.takeRefusals()).toEqual([]);
 });
@@ -356,14 +356,14 @@ test('tells how much of a limit is used, and how much of it is the share of this
   table.charge('requests', row, 30e9);
   rows.divideBy(2, 0);
   rows.setShare('a', 4);
-  expect(rows.useOf('a', 'inflight')).toEqual({ used: 1, allowed: 10, share: 4, row });
-  expect(rows.useOf('a', 'requests')).toEqual({ used: 30, allowed: 60, share: 60, row: null });
-  expect([rows.useOf('a', 'tokens'), rows.useOf('nobody', 'inflight')]).toEqual([null, null]);
+  expect(rows.useOf('a', 'max_inflight')).toEqual({ used: 1, allowed: 10, share: 4, row });
+  expect(rows.useOf('a', 'requests_per_minute')).toEqual({ used: 30, allowed: 60, share: 60, row: null });
+  expect([rows.useOf('a', 'tokens_per_minute'), rows.useOf('nobody', 'max_inflight')]).toEqual([null, null]);
 });
 
 test('what was refused is forgotten with the row', () => {
   const table = new ClientLimitTable(allocateClientLimits(1));
-  table.noteRefusal('tokens', 3);
+  table.noteRefusal('tokens_per_minute', 3);
   table.clearRow(3);
-  expect(table.takeRefusals('tokens', 3)).toBe(0);
+  expect(table.takeRefusals('tokens_per_minute', 3)).toBe(0);
 });

@@ -63,6 +63,17 @@ describe('gateway records', () => {
     expect(calls).toEqual(['GET /admin/records?limit=20&after=0 Bearer token-1']);
   });
 
+  it.each([null, 80])('names the limit that refused a request, also in %s columns', async (columns) => {
+    const refused = { ...RECORD, status: 429, error_type: 'rate_limit_exceeded', attempts: undefined };
+    const answer = toAnswer([{ ...refused, refused_by: 'client.requests_per_minute' }], 1);
+    const { url } = await startAdmin(() => answer);
+    const terminal = columns === null ? {} : { terminal: { columns, rows: 50 } };
+    const { stdout } = await start(['records', '--admin', url], { ...TOKEN, NO_COLOR: '1' }, terminal).ended;
+    const cell =
+      columns === null ? 'client.requests_per_minute, rate_limit_exceeded' : 'client.requests_per_mi…';
+    expect(stdout.trimEnd().split('  ').at(-1)).toBe(cell);
+  });
+
   it('passes its filters on', async () => {
     const { url, calls } = await startAdmin(() => toAnswer([], 0));
     const filters = ['--failed', '--replica', 'a b', '--model', 'm', '--tenant', 't', '--status', '5xx'];

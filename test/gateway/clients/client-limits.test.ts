@@ -44,7 +44,10 @@ let gateway: StartedGateway;
 
 beforeAll(async () => {
   replica = await startFakeReplica();
-  gateway = await startGateway({ replicas: [replica], config: { clients: CLIENTS } });
+  gateway = await startGateway({
+    replicas: [replica],
+    config: { clients: CLIENTS, log: { requests: true } },
+  });
 });
 
 afterAll(async () => {
@@ -97,6 +100,14 @@ describe('requests_per_minute', () => {
       refused_by: 'client.requests_per_minute',
     });
     expect(records.filter(({ refused_by }) => refused_by !== undefined)).toHaveLength(1);
+    const logged = gateway.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request');
+    expect(logged.map(({ status, refused_by }) => [status, refused_by])).toEqual([
+      ...[
+        [200, undefined],
+        [200, undefined],
+      ],
+      [429, 'client.requests_per_minute'],
+    ]);
     expect(await (await gateway.admin('/metrics')).text()).toContain('error_type="rate_limit_exceeded"');
   });
 

@@ -8,9 +8,9 @@ import { createLimitProducer } from '../../../src/gateway/conditions/limit-condi
 type Rows = Parameters<typeof createLimitProducer>[0];
 type Refusals = ReturnType<Rows['takeRefusals']>[number];
 
-const inflight = { limit: 'inflight', key: 'max_inflight' } as const;
-const requests = { limit: 'requests', key: 'requests_per_minute' } as const;
-const tokens = { limit: 'tokens', key: 'tokens_per_minute' } as const;
+const inflight = { limit: 'max_inflight' } as const;
+const requests = { limit: 'requests_per_minute' } as const;
+const tokens = { limit: 'tokens_per_minute' } as const;
 const tenant = { name: 'tenant:x', owner: 'tenant', of: 'acme', ...inflight, count: 3 } as const;
 
 function createProducer() {

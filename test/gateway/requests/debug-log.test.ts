@@ -59,8 +59,8 @@ test('a request that finds no replica, and one that its limit refuses, say so at
   ]);
   expect(stepsOf(gateway, second.headers.get('x-request-id'))).toMatchObject([
     { msg: 'request begins' },
-    { msg: 'limits asked', refused_by: 'client', limit: 'requests_per_minute' },
-    { msg: 'request fails', code: 'rate_limit_exceeded' },
+    { msg: 'limits asked' },
+    { msg: 'request fails', code: 'rate_limit_exceeded', refused_by: 'client.requests_per_minute' },
     { msg: 'request ended', status: 429 },
   ]);
 });

@@ -28,7 +28,7 @@ export function explain(record, usual) {
     case 'disconnected':
       return `The client left after ${formatMs(record.e2e_ms)}, ${toWhile(phases)}.`;
     case 'client_error':
-      return `It was refused with ${toCode(record)} after ${formatMs(record.e2e_ms)}.`;
+      return `It was refused with ${toCode(record)}${toLimit(record)} after ${formatMs(record.e2e_ms)}.`;
     case 'server_error':
       return explainFailure(record, phases);
     case 'success':
@@ -59,6 +59,11 @@ function explainFailure(record, phases) {
 /** @param {ShownRecord} record */
 function toCode({ status, error_type }) {
   return error_type === undefined ? String(status) : `${status} ${error_type}`;
+}
+
+/** @param {ShownRecord} record */
+function toLimit({ refused_by }) {
+  return refused_by === undefined ? '' : ` by ${refused_by}`;
 }
 
 /** What it did at its end. @param {readonly Phase[]} phases */

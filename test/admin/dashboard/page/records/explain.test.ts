@@ -114,6 +114,13 @@ describe('a request that failed', () => {
     );
   });
 
+  test('was refused by a limit', () => {
+    const refused = { error_type: 'rate_limit_exceeded', refused_by: 'tenant.max_inflight' };
+    expect(explain({ ...WHOLE, status: 429, e2e_ms: 1, ...refused }, USUAL)).toBe(
+      'It was refused with 429 rate_limit_exceeded by tenant.max_inflight after 1.0 ms.',
+    );
+  });
+
   test('was refused', () => {
     expect(explain({ ...WHOLE, status: 404, error_type: 'model_not_found', e2e_ms: 1 }, USUAL)).toBe(
       'It was refused with 404 model_not_found after 1.0 ms.',
