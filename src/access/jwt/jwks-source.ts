@@ -102,14 +102,16 @@ export class JwksSource {
 
   /** Has prepared keys used. Adds the key of a file that has others than before. */
   async adopt(prepared: JwtKeys | null, changedFiles?: Set<string>): Promise<void> {
-    const isSame = isDeepStrictEqual(prepared, this.#current);
-    const isSameSource = prepared?.source === this.#current?.source;
-    if (prepared !== null && !isSameSource) this.#warnIfPlain(prepared.source);
+    const before = this.#current;
+    const isSameSource = prepared?.source === before?.source;
+    // Those of a server may have been read again since, and go on being read when that is due.
+    if (isSameSource && (prepared === null || isRemote(prepared.source))) return;
     this.#current = prepared;
-    this.#schedule();
-    if (prepared === null || isSame) return;
-    if (isSameSource) changedFiles?.add('jwt.jwks');
     this.#problem = null;
+    this.#schedule();
+    if (prepared === null || isDeepStrictEqual(prepared, before)) return;
+    if (isSameSource) changedFiles?.add('jwt.jwks');
+    else this.#warnIfPlain(prepared.source);
     await this.#use?.(prepared);
   }
 
@@ -141,15 +143,16 @@ export class JwksSource {
     const source = toShownSource(before.source);
     try {
       const { keys, ignoredCount } = await readJwks(before.source);
-      this.#problem = null;
       // A reload may have changed the source in the meantime.
-      if (this.#current !== before || isDeepStrictEqual(keys, before.keys)) return;
+      if (this.#current !== before) return;
+      this.#problem = null;
+      if (isDeepStrictEqual(keys, before.keys)) return;
       this.#current = { ...before, keys };
       log.info({ source, keys: keys.length, ignored: ignoredCount }, 'keys of JWTs read');
       await this.#use?.(this.#current);
     } catch (error) {
       if (!(error instanceof JwksError)) throw error;
-      this.#problem = error.message;
+      if (this.#current === before) this.#problem = error.message;
     }
   }
 

@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { makeKey, startIssuer } from '#testkit/servers/fake-issuer.ts';
 import { JwksSource } from '../../../src/access/jwt/jwks-source.ts';
 
@@ -58,6 +61,68 @@ test('keys that a reload has replaced while they were read are not used', async 
   source.stop();
   expect(used).toEqual([other.jwksUrl]);
   expect(source.current).toMatchObject({ source: other.jwksUrl, keys: [{ kid: 'k2' }] });
+});
+
+test('a reload that leaves the source keeps the keys that were read while it was prepared', async () => {
+  await using issuer = await startIssuer(await makeKey('withdrawn'));
+  const used: unknown[] = [];
+  const source = new JwksSource({ log: silent });
+  await source.open(issuer.jwksUrl);
+  source.start(async ({ keys }) => void used.push(keys));
+  const prepared = await source.prepare(issuer.jwksUrl);
+  issuer.publish(await makeKey('new'));
+  await source.refresh();
+  const changedFiles = new Set<string>();
+  await source.adopt(prepared, changedFiles);
+  source.stop();
+  expect(source.current?.keys).toMatchObject([{ kid: 'new' }]);
+  expect(used).toMatchObject([[{ kid: 'new' }]]);
+  expect(changedFiles.size).toBe(0);
+});
+
+test('reloads more often than keys are read do not put off the next reading', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  await using issuer = await startIssuer(await makeKey('k1'));
+  const source = new JwksSource({ log: silent });
+  await source.open(issuer.jwksUrl);
+  source.start(async () => undefined);
+  for (const _ of [1, 2]) {
+    vi.advanceTimersByTime(200_000);
+    await source.adopt(await source.prepare(issuer.jwksUrl));
+  }
+  await issuer.untilRequests(2);
+  source.stop();
+});
+
+test('a reading of the former source that fails is no problem of the present one', async () => {
+  await using slow = await startIssuer(await makeKey('k1'));
+  await using other = await startIssuer(await makeKey('k2'));
+  const source = new JwksSource({ log: silent });
+  await source.open(slow.jwksUrl);
+  const asked = Promise.withResolvers<void>();
+  slow.answerWith((response) => void asked.promise.then(() => response.destroy()));
+  const refreshing = source.refresh();
+  await slow.untilRequests(2);
+  await source.adopt(await source.prepare(other.jwksUrl));
+  asked.resolve();
+  await refreshing;
+  expect(source.problem).toBeNull();
+});
+
+test('a reload that can read the file again ends the problem, also if its keys are the former ones', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-jwks-'));
+  const path = join(folder.path, 'jwks.json');
+  const text = JSON.stringify({ keys: [(await makeKey('k1')).jwk] });
+  await writeFile(path, text);
+  const source = new JwksSource({ log: silent });
+  await source.open(path);
+  await writeFile(path, '{');
+  await source.refresh();
+  expect(source.problem).toMatchObject({ source: path, hasKeys: true });
+  await writeFile(path, text);
+  await source.adopt(await source.prepare(path));
+  expect(source.problem).toBeNull();
 });
 
 test('a source without https is a warning, at the start and when a reload names it', async () => {
