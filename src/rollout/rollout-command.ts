@@ -1,5 +1,5 @@
 import { StartError } from '#base';
-import { type AdminClient, type GatewayOptions, openAdmin } from '#cli/admin-client';
+import { type AdminClient, openGateways, type SeveralGateways } from '#cli/admin-client';
 import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
@@ -58,7 +58,7 @@ export async function rollout(invocation: Invocation): Promise<number> {
       "nobody can be asked here: say how replicas are restarted with '--exec' or '--watch'",
     );
   }
-  const clients = await openGateways(settings, values, env);
+  const clients = await openGateways(toGateways(settings, values), env, 'operator');
   const identities = await Promise.all(clients.map((client) => identify(client, signals.shutdown)));
   const gateways = new RolloutGateways(clients, signals.shutdown);
   const replicas = await gateways.replicas();
@@ -119,7 +119,7 @@ async function findResumed(
     throw new StartError(`another rollout is not finished (${path}): name another file with --state`);
   }
   const { admins, configPath } = stored?.settings ?? toAddresses(values, env);
-  const clients = await openGateways({ admins, configPath }, values, env);
+  const clients = await openGateways(toGateways({ admins, configPath }, values), env, 'operator');
   const shown = await findRollout(clients, id, signals.shutdown);
   if (stored !== null && (shown === null || shown.run <= stored.run)) return stored;
   if (shown === null) throw new StartError(`no gateway knows the rollout ${id}: see gateway rollouts`);
@@ -167,18 +167,16 @@ function checkFacts(state: RolloutState, replicas: readonly ReplicaView[]): void
   }
 }
 
-/** Opens the admin APIs. The options of certificates are not stored. */
-async function openGateways(
+/** The gateways of a rollout. The options of certificates are not stored. */
+function toGateways(
   { admins, configPath }: Pick<RolloutSettings, 'admins' | 'configPath'>,
-  { admin: _, config: __, ...trust }: Omit<GatewayOptions, 'admin'> & { readonly admin?: unknown },
-  env: Invocation['env'],
-): Promise<readonly AdminClient[]> {
-  if (admins !== null) {
-    return await Promise.all(admins.map((admin) => openAdmin({ ...trust, admin }, env, 'operator')));
-  }
-  return [
-    await openAdmin({ ...trust, ...(configPath === null ? {} : { config: configPath }) }, env, 'operator'),
-  ];
+  { admin: _, config: __, ...trust }: SeveralGateways,
+): SeveralGateways {
+  return {
+    ...trust,
+    ...(admins === null ? {} : { admin: admins }),
+    ...(configPath === null ? {} : { config: configPath }),
+  };
 }
 
 /** Null if there is none, or if its last run was killed after it had ended. With `--new` a damaged one does not matter. */

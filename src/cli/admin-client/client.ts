@@ -67,18 +67,32 @@ export interface SeveralGateways extends Omit<GatewayOptions, 'admin'> {
 }
 
 /**
- * Opens all gateways that a command line names, each once; without `admin` that of the configuration file. Throws as
- * `openAdmin` does.
+ * Opens all gateways that a command line names, each once; without `admin` that of the configuration file. Several say who
+ * they are of what they refuse. Throws as `openAdmin` does.
  */
 export async function openGateways(
   { admin, config, ca, cert, key }: SeveralGateways,
   env: Invocation['env'],
+  role?: NeededRole,
 ): Promise<readonly AdminClient[]> {
   const given = Object.entries({ config, ca, cert, key }).filter(([, value]) => value !== undefined);
   const others = Object.fromEntries(given);
   const named = admin?.map((url) => ({ ...others, admin: url })) ?? [others];
-  const clients = await Promise.all(named.map((options) => openAdmin(options, env)));
-  return [...new Map(clients.map((client) => [client.baseUrl, client])).values()];
+  const clients = await Promise.all(named.map((options) => openAdmin(options, env, role)));
+  const opened = [...new Map(clients.map((client) => [client.baseUrl, client])).values()];
+  return opened.length === 1 ? opened : opened.map(withAddress);
+}
+
+function withAddress({ baseUrl, call }: AdminClient): AdminClient {
+  return {
+    baseUrl,
+    call: (...args) =>
+      call(...args).catch((error: unknown) => {
+        if (!(error instanceof RefusedError)) throw error;
+        const { code, reason, param } = error;
+        throw new RefusedError(code, reason, { baseUrl, param });
+      }),
+  };
 }
 
 /** Creates a client of the admin API at this address. A call fails when there is no answer within `answerTimeoutMs`. */

@@ -1,5 +1,5 @@
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, openGateways, RefusedError, type SeveralGateways } from '#cli/admin-client';
+import { type AdminClient, openGateways, type SeveralGateways } from '#cli/admin-client';
 import { type Invocation, type TextSink, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { LocalTime } from './local-time.ts';
@@ -18,16 +18,15 @@ export interface Answered {
 }
 
 /**
- * Opens the gateways that a command line names, each once, also if it has two names: it would be summed twice. Several say
- * who they are of what they refuse. Throws what a call throws.
+ * Opens the gateways that a command line names, each once, also if it has two names: it would be summed twice. Throws what a
+ * call throws.
  */
 export async function openHistories(
   options: SeveralGateways,
   { env, stderr }: Pick<Invocation, 'env' | 'stderr'>,
 ): Promise<readonly AdminClient[]> {
-  const opened = await openGateways(options, env);
-  if (opened.length === 1) return opened;
-  const clients = opened.map(withAddress);
+  const clients = await openGateways(options, env);
+  if (clients.length === 1) return clients;
   const ids = await Promise.all(
     clients.map(async (client) => memberOf(await client.call('GET', '/admin/gateways'), 'instance_id')),
   );
@@ -37,16 +36,6 @@ export async function openHistories(
     stderr.write(`gateway: ${baseUrl} is the same gateway as ${first.baseUrl}: it counts once\n`);
     return false;
   });
-}
-
-function withAddress({ baseUrl, call }: AdminClient): AdminClient {
-  return {
-    baseUrl,
-    call: (...args) =>
-      call(...args).catch((error: unknown) => {
-        throw error instanceof RefusedError ? new RefusedError(error.code, error.reason, { baseUrl }) : error;
-      }),
-  };
 }
 
 /** The query of a span. Dates and words are read in the zone of the command, wherever the gateways are. */

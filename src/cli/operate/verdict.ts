@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, callVerdict, openAdmin } from '#cli/admin-client';
+import { callVerdict, openGateways } from '#cli/admin-client';
 import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, type Style, toOneLine } from '#cli/terminal';
@@ -30,10 +30,7 @@ export async function verdict({ args, env, stdout, signals }: Invocation): Promi
   const waitMs = values.wait === undefined ? 0 : parseDuration(values.wait);
   if (waitMs === null) throw new UsageError("option '--wait' needs a duration such as 60s or 10m");
   const question = { candidate, baseline, since: toSince(values.since) };
-  const { admin, json, since: _, wait: __, ...trust } = values;
-  const open = (address?: string) =>
-    openAdmin(address === undefined ? trust : { ...trust, admin: address }, env);
-  const clients: readonly AdminClient[] = await Promise.all((admin ?? [undefined]).map(open));
+  const clients = await openGateways(values, env);
   const endMs = performance.now() + waitMs;
   let found = await callVerdict(clients, question, signals.shutdown);
   while (found.verdict === 'undecided' && performance.now() < endMs) {
@@ -41,7 +38,7 @@ export async function verdict({ args, env, stdout, signals }: Invocation): Promi
     if (signals.shutdown.aborted) break;
     found = await callVerdict(clients, question, signals.shutdown);
   }
-  if (json === true) printJson(stdout, found.answer);
+  if (values.json === true) printJson(stdout, found.answer);
   else {
     const paint = createPaint(stdout, env);
     const line = toOneLine(`${candidate} ${found.sentence}`);

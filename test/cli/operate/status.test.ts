@@ -54,6 +54,16 @@ const UNAUTHORIZED = {
 };
 
 describe('gateway status', () => {
+  it('says which of several gateways refuses', async () => {
+    const { url } = await startWith();
+    const { url: refusing } = await startAdmin(() => UNAUTHORIZED);
+    const { exitCode, stderr } = await invoke(['status', '--admin', url, '--admin', refusing], TOKEN);
+    expect([exitCode, stderr]).toEqual([
+      3,
+      `gateway: the admin API at ${refusing} refused: No. (unauthorized)\n`,
+    ]);
+  });
+
   it('prints a head and a line for each condition, in the order of the gateway', async () => {
     const { url, calls } = await startWith(CRITICAL, WARNING);
     expect(await invoke(['status', '--admin', url], TOKEN)).toEqual({

@@ -40,6 +40,14 @@ describe('gateway verdict', () => {
     expect(stdout).toContain('; those since 2026-01-31T11:00:00.000Z are asked for, but not kept; a beside');
   });
 
+  test('says which of several gateways refuses', async () => {
+    const { url } = await startWith({});
+    const error = { message: 'No.', type: 'x', param: null, code: 'unauthorized' };
+    const { url: refusing } = await startAdmin(() => ({ status: 401, body: { error } }));
+    const { stderr } = await invoke(['verdict', 'a', '--admin', url, '--admin', refusing], TOKEN);
+    expect(stderr).toBe(`gateway: the admin API at ${refusing} refused: No. (unauthorized)\n`);
+  });
+
   test('says of how many gateways of a fleet the requests are', async () => {
     const { url } = await startWith({ gateways: 3 });
     const { stdout } = await invoke(['verdict', 'a', '--admin', url], TOKEN);
