@@ -3,8 +3,8 @@ import type { Replica } from './replica.ts';
 
 /** What the choice of a replica depends on, besides the replicas. */
 export interface PickContext {
-  /** The replicas that have failed this request. */
-  readonly tried: ReadonlySet<Replica>;
+  /** The replicas that have failed this request, or that it is not for. */
+  readonly tried: Pick<ReadonlySet<Replica>, 'has' | 'size'>;
   /** Stands for the beginning of the request's text; null where the policy does not use it. */
   readonly prefixKey: number | null;
   /** The request's ticket if it waits for a replica with room; else null. */

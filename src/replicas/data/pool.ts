@@ -216,8 +216,9 @@ export class ReplicaPool {
 
   /** Waits for a lease on this replica, at most `timeoutMs`. `overloaded`: the wait queue is full. */
   waitForOne(replica: Replica, model: string, timeoutMs: number): Wait | 'overloaded' {
-    const others = this.#rotationOf(model).candidates.filter((candidate) => candidate !== replica);
-    return this.waitFor(model, { tried: new Set(others), prefixKey: null, isForOne: true }, timeoutMs);
+    // Not a list of the others: further ones may come during the wait.
+    const tried = { has: (other: Replica) => other !== replica, size: 1 };
+    return this.waitFor(model, { tried, prefixKey: null, isForOne: true }, timeoutMs);
   }
 
   /** Waits for a lease, at most `timeoutMs`. `overloaded`: the wait queue is full. */
@@ -271,7 +272,7 @@ export class ReplicaPool {
     return rotation.hasUntried(context.tried) ? 'busy' : this.#whyNone(rotation, context.tried);
   }
 
-  #whyNone({ candidates }: Rotation, tried: ReadonlySet<Replica>): NoLease {
+  #whyNone({ candidates }: Rotation, tried: PickContext['tried']): NoLease {
     return decideWhyNone({
       candidateCount: candidates.length,
       triedCount: tried.size,

@@ -206,7 +206,7 @@ export class Rotation {
   }
 
   /** Whether a candidate is neither drained nor tried, whatever it has in flight. */
-  hasUntried(tried: ReadonlySet<Replica>): boolean {
+  hasUntried(tried: PickContext['tried']): boolean {
     return this.candidates.some((replica) => !replica.isDrained && !tried.has(replica));
   }
 

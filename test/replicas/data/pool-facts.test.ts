@@ -121,6 +121,20 @@ describe('one replica', () => {
     expect(pool.waitForOne(get(replicas, 'b'), 'm', 0)).toBe('overloaded');
   });
 
+  test('is waited for also when another comes', async () => {
+    const configs = ['a', 'b', 'c'].map((name) => toReplicaConfig(name, ['m'], { maxInflight: 1 }));
+    const { pool, registry, publish } = createPools(configs.slice(0, 2));
+    const replicas = replicasOf(pool, 2);
+    const [, ofB] = ['a', 'b'].map((name) => leaseOf(pool.acquireOne(get(replicas, name), 'm', NONE)));
+    const wait = pool.waitForOne(get(replicas, 'b'), 'm', 60_000);
+    if (wait === 'overloaded') throw new Error(wait);
+    registry.configure(configs, AT);
+    publish();
+    expect(pick(pool)).toBe('c');
+    ofB?.[Symbol.dispose]();
+    expect(leaseOf(await wait.result).replica.name).toBe('b');
+  });
+
   test('answers for the list of models although it is full', () => {
     const { pool, setDrained } = limited();
     const names = [1, 2, 3].map(() => leaseOf(pool.acquireAny(NONE)).replica.name);
