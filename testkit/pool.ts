@@ -69,10 +69,8 @@ export function createPools(
     barrier: async () => [],
     log: { debug: () => undefined },
   });
-  const registry = new ReplicaRegistry({
-    ...{ shared, drains, timeouts: TIMEOUTS },
-    background: new BackgroundCounts(),
-  });
+  const background = new BackgroundCounts();
+  const registry = new ReplicaRegistry({ shared, drains, background }, TIMEOUTS.connectMs);
   registry.configure(configs, '2026-01-01T00:00:00.000Z');
   const settings = {
     policy,

@@ -35,7 +35,7 @@ import type { Parts } from './parts.ts';
 import { createReload } from './reload-config.ts';
 import type { Serving } from './serving/serving.ts';
 import { allocateServingMemory } from './serving/serving-memory.ts';
-import { toConnectionTimeouts, toWorkerCount } from './serving/settings.ts';
+import { toWorkerCount } from './serving/settings.ts';
 
 /** A gateway that serves. */
 export interface ServingGateway {
@@ -229,7 +229,7 @@ async function composeReplicas(
 ): Promise<ReplicaControl> {
   const { config } = inEffect;
   const replicas = await createReplicaControl(
-    { config: withCertificates(config, certificates), timeouts: toConnectionTimeouts(config) },
+    { config: withCertificates(config, certificates) },
     {
       shared: new SharedState(memory.replicas),
       resolver,

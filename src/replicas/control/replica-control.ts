@@ -1,7 +1,6 @@
 import { orStartError } from '#base';
 import type { Config, SecuredReplica } from '#config';
 import { toShownName } from '#otel/base';
-import type { ConnectionTimeouts } from '#replicas';
 import type { ListedPodUids, Resolver, SourceState } from '#replicas/discovery';
 import { type DiscoveryLog, type DiscoverySettings, ReplicaDiscovery } from '#replicas/discovery';
 import { createDrainFile, Drains, forgetGoneNames } from '#replicas/drains';
@@ -34,8 +33,6 @@ import { type ModelAvailability, toModelAvailabilities } from './model-availabil
 
 export interface ReplicaControlSettings {
   readonly config: DiscoverySettings & Omit<Config, 'replicas'>;
-  /** Of connections to replicas. */
-  readonly timeouts: ConnectionTimeouts;
 }
 
 export interface ReplicaControlCollaborators {
@@ -76,7 +73,7 @@ export async function createReplicaControl(
   settings: ReplicaControlSettings,
   collaborators: ReplicaControlCollaborators,
 ): Promise<ReplicaControl> {
-  const { config, timeouts } = settings;
+  const { config } = settings;
   const { shared, log, onStateWrite } = collaborators;
   // If a step fails, what the steps before it have opened is closed.
   await using opened = new AsyncDisposableStack();
@@ -90,7 +87,7 @@ export async function createReplicaControl(
   opened.defer(() => drains.close());
   await orStartError('drain states', drains.restore());
   const background = new BackgroundCounts();
-  const registry = new ReplicaRegistry({ shared, background, drains, timeouts });
+  const registry = new ReplicaRegistry({ shared, background, drains }, config.timeouts.connectMs);
   opened.defer(() => registry.close());
   // The gateways of a fleet forget together: each would teach the others what they have forgotten.
   if (config.state.redis === null) opened.use(forgetGoneNames(drains, { epochMs: Date.now, log }));
@@ -196,8 +193,11 @@ export class ReplicaControl {
    * Takes over another configuration. Resolves when every worker uses it: none sends a request to a replica that was
    * removed. Rejects with a TooManyReplicasError, and then changes nothing.
    */
-  async configure(settings: DiscoverySettings & Pick<Config, 'health'>): Promise<ReplicaChanges> {
+  async configure(
+    settings: DiscoverySettings & Pick<Config, 'health' | 'timeouts'>,
+  ): Promise<ReplicaChanges> {
     const changes = await this.#discovery.configure(settings);
+    this.registry.connectWithin(settings.timeouts.connectMs);
     this.#checker.configure(settings.health);
     return changes;
   }

@@ -28,7 +28,7 @@ export function toTlsOptions({ tlsName, tls }: Pick<ReplicaConfig, 'tlsName' | '
 /** Creates the connections for the gateway's own probes to the origin of a url. Each probe has its own deadline. */
 export function createProbeConnections(
   replica: Pick<ReplicaConfig, 'url' | 'tlsName' | 'tls'>,
-  { connectMs }: Pick<ConnectionTimeouts, 'connectMs'>,
+  connectMs: number,
 ): Pool {
   return new Pool(new URL(replica.url).origin, {
     allowH2: false,

@@ -75,13 +75,16 @@ export class ReplicaDiscovery {
   #isStopped = false;
   #nextRetry = 0;
 
-  constructor(settings: DiscoverySettings & Pick<Config, 'timeouts'>, collaborators: DiscoveryCollaborators) {
+  constructor(settings: DiscoverySettings, collaborators: DiscoveryCollaborators) {
     this.#servers = splitServers(settings.replicas);
     this.#intervals = settings.discovery;
     this.#collaborators = collaborators;
     this.#endpoints = new ServiceEndpoints({
       ...collaborators,
-      checkPod: createPodCheck({ ...settings.timeouts, probeHealth: collaborators.probeHealth }),
+      checkPod: createPodCheck({
+        connectMs: () => collaborators.registry.connectMs,
+        probeHealth: collaborators.probeHealth,
+      }),
       onChange: () => void this.#takeChange(),
     });
     this.#models = new ModelDiscovery(PROBE_TIMEOUT_MS, {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Pool } from 'undici';
-import { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from '#replicas';
+import { createProbeConnections, pathPrefixOf } from '#replicas';
 import type { DrainState } from '#replicas/drain-state';
 import type { Drains } from '#replicas/drains';
 import type { GpuTime } from '#replicas/gpu-time';
@@ -16,8 +16,6 @@ export interface RegistryCollaborators {
   readonly shared: SharedState;
   readonly background: BackgroundCounts;
   readonly drains: Drains;
-  /** For the gateway's own probes. */
-  readonly timeouts: ConnectionTimeouts;
 }
 
 /** A replica that serves is a shadow for a while. */
@@ -47,16 +45,19 @@ export class RegisteredReplica {
   /** Since when it is known: milliseconds since 1970. */
   readonly knownSinceMs = Date.now();
   #connections: Pool;
+  /** How long they may take to open. */
+  #connectMs: number;
   readonly #collaborators: RegistryCollaborators;
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
   #trial: ShadowTrial | null = null;
   #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
 
-  constructor(slot: number, config: ReplicaConfig, collaborators: RegistryCollaborators) {
+  constructor(slot: number, config: ReplicaConfig, connectMs: number, collaborators: RegistryCollaborators) {
     this.slot = slot;
     this.pathPrefix = pathPrefixOf(config.url);
-    this.#connections = createProbeConnections(config, collaborators.timeouts);
+    this.#connections = createProbeConnections(config, connectMs);
+    this.#connectMs = connectMs;
     this.#collaborators = collaborators;
     this.#config = config;
     collaborators.shared.gpuTimes.configure(slot, config);
@@ -218,10 +219,14 @@ export class RegisteredReplica {
     const hasOtherTls = !isDeepStrictEqual(config.tls, this.#config.tls);
     this.#config = config;
     this.#collaborators.shared.gpuTimes.configure(this.slot, config);
-    if (!hasOtherTls) return;
-    // A probe in flight ends on the old connections.
+    if (hasOtherTls) this.reconnect(this.#connectMs);
+  }
+
+  /** Probes it on new connections, which may take so long to open. A probe in flight ends on the old ones. */
+  reconnect(connectMs: number): void {
     void this.#connections.close();
-    this.#connections = createProbeConnections(config, this.#collaborators.timeouts);
+    this.#connections = createProbeConnections(this.#config, connectMs);
+    this.#connectMs = connectMs;
   }
 
   /** Removes it, at a time in RFC 3339. */
@@ -229,7 +234,7 @@ export class RegisteredReplica {
     this.#removal = { at, isApplied: false };
     void this.#connections.destroy();
     // It is still asked for the responses that it goes on with.
-    this.#connections = createProbeConnections(this.#config, this.#collaborators.timeouts);
+    this.#connections = createProbeConnections(this.#config, this.#connectMs);
   }
 
   /** Notes that every worker uses a snapshot without it, so that it gets no further requests. */

@@ -46,10 +46,24 @@ export class ReplicaRegistry {
   readonly #removedAtMs = new Map<string, number>();
   #freeSlots = Array.from({ length: MAX_REPLICAS }, (_, index) => MAX_REPLICAS - 1 - index);
   #version = 0;
+  #connectMs: number;
 
-  constructor(collaborators: RegistryCollaborators) {
+  /** @param connectMs how long a connection for the gateway's own probes may take to open */
+  constructor(collaborators: RegistryCollaborators, connectMs: number) {
     this.#collaborators = collaborators;
+    this.#connectMs = connectMs;
     this.#cursors = new CursorAllocator(collaborators.shared);
+  }
+
+  get connectMs(): number {
+    return this.#connectMs;
+  }
+
+  /** Gives the connections for probes so long to open from now on. */
+  connectWithin(connectMs: number): void {
+    if (connectMs === this.#connectMs) return;
+    this.#connectMs = connectMs;
+    for (const replica of this.#replicas) replica.reconnect(connectMs);
   }
 
   /** In configured order. */
@@ -205,7 +219,7 @@ export class ReplicaRegistry {
     if (slot === undefined) throw new TooManyReplicasError();
     this.#collaborators.shared.clearSlot(slot);
     this.#collaborators.drains.bind(config.name, slot);
-    return new RegisteredReplica(slot, config, this.#collaborators);
+    return new RegisteredReplica(slot, config, this.#connectMs, this.#collaborators);
   }
 
   #retire(replica: RegisteredReplica, at: string): void {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTcp, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -9,6 +9,7 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { listen } from '#testkit/servers/local-server.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { invoke } from '../../cli/invoke.ts';
 
@@ -394,6 +395,29 @@ describe('towards a replica with a certificate of a private authority', () => {
     expect((await gateway.reload()).status).toBe(200);
     expect((await gateway.chat()).status).toBe(200);
   });
+});
+
+test('a reload gives probes, too, as long to connect as timeouts.connect now says', async () => {
+  await using listing = await startFakeReplica({ name: 'far', tls: server });
+  const { port } = new URL(listing.url);
+  // Handshakes take longer than a second, which is how exactly undici measures connecting.
+  const relay = createServer((from) => {
+    const to = connectTcp(Number(port), '127.0.0.1');
+    for (const socket of [from, to]) socket.on('error', () => undefined).setNoDelay();
+    setTimeout(() => from.pipe(to).pipe(from), 1_500);
+  });
+  onTestFinished(() => void relay.close());
+  const far = {
+    ...{ name: 'far', url: `https://127.0.0.1:${await listen(relay)}` },
+    tls: { ca: authority.ca.certPath },
+  };
+  const config = { timeouts: { connect: '1ms' } };
+  await using gateway = await startGateway({ replicas: [far], config });
+  const { reachability_reason } = await gateway.untilReachability('far', 'unreachable');
+  expect(reachability_reason).toBe('connect_timeout');
+  gateway.writeConfig({ config: { timeouts: { connect: '1h' } } });
+  expect(await (await gateway.reload()).json()).toMatchObject({ changed: ['timeouts.connect'] });
+  await gateway.untilReachability('far', 'reachable');
 });
 
 describe('the commands', () => {

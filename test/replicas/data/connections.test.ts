@@ -36,9 +36,7 @@ test('probes go to the origin of a url', async () => {
   });
   const port = await listen(server);
   onTestFinished(() => void server.close());
-  const connections = createProbeConnections({ url: `http://127.0.0.1:${port}/base?x` } as never, {
-    connectMs: 1_000,
-  });
+  const connections = createProbeConnections({ url: `http://127.0.0.1:${port}/base?x` } as never, 1_000);
   const { statusCode, body } = await connections.request({ method: 'GET', path: '/v1/models' });
   expect([statusCode, await body.text(), paths]).toEqual([200, 'ok', ['/v1/models']]);
   await connections.close();

@@ -115,7 +115,7 @@ describe('a connection of the data plane', () => {
 
 describe('a probe', () => {
   const probe = (url: string) => {
-    const connections = createProbeConnections({ url, tls: tlsOf() } as never, { connectMs: 60_000 });
+    const connections = createProbeConnections({ url, tls: tlsOf() } as never, 60_000);
     onTestFinished(() => void connections.destroy());
     return connections;
   };

@@ -117,7 +117,7 @@ async function checkReplica(
   { connectMs, healthPath }: CheckSettings,
 ): Promise<ReplicaCheck> {
   const startedMs = performance.now();
-  const connections = createProbeConnections(config, { connectMs });
+  const connections = createProbeConnections(config, connectMs);
   const target = { connections, pathPrefix: pathPrefixOf(config.url), config };
   try {
     const result = await probe(target, {

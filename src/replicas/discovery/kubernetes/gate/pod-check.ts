@@ -9,7 +9,7 @@ const TIMEOUT_MS = 5_000;
 
 export interface PodCheckCollaborators {
   /** How long a connection may take to open. */
-  readonly connectMs: number;
+  readonly connectMs: () => number;
   /** Requests the configured health path. */
   readonly probeHealth: (target: ProbeTarget, timeoutMs: number) => Promise<ProbeResult>;
 }
@@ -23,7 +23,7 @@ export type PodCheck = (pod: ReplicaConfig, signal: AbortSignal) => Promise<stri
  */
 export function createPodCheck({ connectMs, probeHealth }: PodCheckCollaborators): PodCheck {
   return async (config, signal) => {
-    const connections = createProbeConnections(config, { connectMs });
+    const connections = createProbeConnections(config, connectMs());
     const stop = () => void connections.destroy();
     signal.addEventListener('abort', stop, { once: true });
     try {

@@ -8,7 +8,7 @@ test('a check ends with its signal, and not with a deadline', async () => {
   const stopped = new AbortController();
   pod.answerProbes(() => stopped.abort());
   const check = createPodCheck({
-    connectMs: 2_000,
+    connectMs: () => 2_000,
     probeHealth: async () => ({ kind: 'answer', status: 200, text: '' }),
   });
   const problem = await check({ ...toReplicaConfig('vllm-0'), url: pod.url }, stopped.signal);
