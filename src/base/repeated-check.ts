@@ -43,6 +43,11 @@ export class RepeatedCheck {
     clearInterval(this.#timer);
   }
 
+  /** What was wrong is over: a reload has had the contents used. */
+  succeed(): void {
+    this.#problem = null;
+  }
+
   /** Does nothing while a check is under way: on a file system that hangs, they would pile up. */
   async #checkInTurn(): Promise<void> {
     if (this.#isUnderWay) return;

@@ -67,6 +67,7 @@ export class CertificateWatcher {
   async adopt(next: Certificates, changedFiles?: Set<string>): Promise<void> {
     const before = this.#current;
     this.#current = next;
+    this.#checks.succeed();
     const nowMs = this.#collaborators.epochMs();
     const areTicketKeysOld = nowMs - this.#ticketKeysSinceMs >= TICKET_KEYS_MS;
     const isSame = areSame(before.listen, next.listen);

@@ -55,6 +55,7 @@ export class ClientsWatcher {
     const { fileVersion } = next.sources;
     this.#seenVersion = fileVersion;
     this.#refusal = null;
+    this.#checks.succeed();
     if (isDeepStrictEqual(sources, next.sources)) return;
     await use(next.clients);
     this.#current = next;

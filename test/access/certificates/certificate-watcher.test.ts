@@ -134,6 +134,21 @@ describe('a watcher whose time passes as the test says', () => {
     expect(use).not.toHaveBeenCalled();
   });
 
+  test('has no problem any more once a reload has read the files', async () => {
+    const watcher = new CertificateWatcher(unencrypted, {
+      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now },
+      read: async () => Promise.reject(new StartError('gateway.tls: no')),
+      useForListeners: async () => undefined,
+      useForReplicas: async () => undefined,
+    });
+    watcher.start();
+    await pass(1);
+    watcher.stop();
+    expect(watcher.problem).toBe('gateway.tls: no');
+    await watcher.adopt(unencrypted);
+    expect(watcher.problem).toBeNull();
+  });
+
   test('tries again what replicas could not use, and stops when they do', async () => {
     const useForReplicas = vi.fn(async (_: Certificates) => undefined);
     useForReplicas.mockRejectedValueOnce(new StartError('replicas: too many'));

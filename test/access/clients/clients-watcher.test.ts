@@ -74,6 +74,24 @@ test('a list that a reload has read is used only if it is another one', async ()
   expect(used).toMatchObject([[{ name: 'first' }, { name: 'second' }], null]);
 });
 
+test('a file that a reload has read is no problem any more', async () => {
+  const path = join(folder, 'mended.jsonl');
+  await writeFile(path, lineOf('first'));
+  const sources = { clients: null, clientsFile: path };
+  const good = await readClients(sources);
+  const watcher = new ClientsWatcher(good, {
+    ...{ intervalMs: 5, inTurn: createInTurn(), sources: () => sources },
+    use: async () => undefined,
+    log: { info: () => undefined },
+  });
+  await rm(path);
+  watcher.start();
+  await expect.poll(() => watcher.problem).toContain('ENOENT');
+  watcher.stop();
+  await watcher.adopt(good);
+  expect(watcher.problem).toBeNull();
+});
+
 test.each([
   ['none', /^clients_file: cannot read .*none \(ENOENT\)$/],
   ['.', /^clients_file: .* is not a file$/],
