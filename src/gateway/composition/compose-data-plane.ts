@@ -22,7 +22,6 @@ import { WorkerGroup } from '../serving/workers/worker-group.ts';
 import { composeBackground } from './compose-background.ts';
 import { composeJudge } from './compose-judge.ts';
 import type { Composition } from './gateway-collaborators.ts';
-import { KnownModels } from './known-models.ts';
 import { createPeerObserver } from './observe-peers.ts';
 import { type EndedObserver, guarded, toAccessLogFields } from './observe-record.ts';
 import { createStreamObserver } from './observe-streams.ts';
@@ -69,7 +68,8 @@ export async function composeDataPlane(
   const { config } = inEffect;
   const { collectorHeaders, failedTokens } = surroundings;
   const { registry } = replicas;
-  const knownModels = new KnownModels();
+  /** The models of the replicas that are in use now, in the form that records have. */
+  let knownModels: ReadonlySet<string> = new Set();
   let replicaUrls: ReadonlyMap<string, string> = new Map();
   const workerCount = toWorkerCount(config);
   const salt = await orStartError('hash salt', loadSalt(config.stateDir, secrets.hashSalt ?? undefined));
@@ -194,7 +194,7 @@ export async function composeDataPlane(
   replicas.connect({
     async apply(snapshot) {
       await serving.all.apply(snapshot);
-      knownModels.take(snapshot);
+      knownModels = new Set(Array.from(snapshot.cursors.keys(), (model) => toShownName(model)));
       replicaUrls = new Map(snapshot.replicas.map(({ config: { name, url } }) => [name, url]));
     },
     confirm: async () => (await serving.all.confirm()).silent,

@@ -1,6 +1,7 @@
 import type { JwksSource } from '#access/jwt';
 import type { LimitRows } from '#access/limits';
 import type { FailedTokens } from '#admin';
+import type { Producer } from '#conditions';
 import { hasHealthChecks } from '#config';
 import type { Fleet } from '#fleet';
 import type { ReplicaControl } from '#replicas/control';
@@ -12,7 +13,6 @@ import { createBacklogProducer } from './backlog-conditions.ts';
 import { createDrainProducer } from './drain-conditions.ts';
 import { createFleetProducer } from './fleet-conditions.ts';
 import { createHealthProducer } from './health-conditions.ts';
-import { createJwksProducer } from './jwks-conditions.ts';
 import { createLimitProducer } from './limit-conditions.ts';
 import { createRolloutProducer } from './rollout-conditions.ts';
 import { TrafficWatch } from './traffic-conditions.ts';
@@ -51,4 +51,14 @@ export function addFlowConditions(composition: Composition, surroundings: FlowSu
   const isServing = (name: string) => registry.find(name)?.shadow == null;
   board.add(createHealthProducer(hasHealth, isServing, board));
   board.add(createRolloutProducer(rollouts, { nowMs, epochMs: Date.now }));
+}
+
+/** Keys of tokens that cannot be read. */
+function createJwksProducer(source: JwksSource): Producer {
+  return () => {
+    const { problem } = source;
+    if (problem === null) return [];
+    const id = problem.hasKeys ? 'jwks_failing' : 'jwks_missing';
+    return [{ id, subject: problem.source, figures: { reason: problem.text } }];
+  };
 }

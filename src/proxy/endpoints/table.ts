@@ -5,11 +5,10 @@ import { COMPLETIONS } from './completions.ts';
 import { EMBEDDINGS } from './embeddings.ts';
 import { COUNT_TOKENS, MESSAGES } from './messages.ts';
 import { CLASSIFY } from './non-generative/classify.ts';
-import { DETOKENIZE } from './non-generative/detokenize.ts';
 import { POOLING } from './non-generative/pooling.ts';
 import { RERANK } from './non-generative/rerank.ts';
 import { SCORE } from './non-generative/score.ts';
-import { TOKENIZE } from './non-generative/tokenize.ts';
+import { DETOKENIZE, TOKENIZE } from './non-generative/tokenize.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { RESPONSES } from './responses.ts';
 

@@ -11,7 +11,6 @@ import { createPodCheck } from './kubernetes/gate/pod-check.ts';
 import type { ListedPodUids } from './kubernetes/list-pod-uids.ts';
 import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
-import { isAwaited, isUrgent } from './probe-need.ts';
 import { ReachabilityLog } from './reachability-log.ts';
 import { type Servers, splitServers } from './servers.ts';
 import { ServiceEndpoints, type ServiceEndpointsCollaborators } from './service-endpoints.ts';
@@ -283,6 +282,16 @@ export class ReplicaDiscovery {
       this.#lastFailure = String(error);
     }
   }
+}
+
+/** Whether a probe can tell which requests a replica takes and how they must be made. */
+function isAwaited({ config: { models, engine } }: RegisteredReplica): boolean {
+  return models === 'auto' || engine === 'auto' || engine === 'vllm';
+}
+
+/** Whether a replica is probed again soon. */
+function isUrgent({ isFullyKnown, reachability }: RegisteredReplica): boolean {
+  return !isFullyKnown || reachability.state !== 'reachable';
 }
 
 /** `servers`: those to take over. `publishesAtOnce`: before the new replicas are probed. */

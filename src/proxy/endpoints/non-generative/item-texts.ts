@@ -66,8 +66,9 @@ function readPart(reader: TextReader, cursor: JsonCursor): boolean {
   return true;
 }
 
-/** Counts the texts of all values that are there. Returns false if there is none, or not all of it is text. */
-export function readAllItemTexts(reader: TextReader, values: readonly (Span | undefined)[]): boolean {
+/** Only counts the texts of all values that are there. Returns false if there is none, or not all of it is text. */
+export function countItemTexts(reader: TextReader, values: readonly (Span | undefined)[]): boolean {
+  reader.countOnly();
   const present = values.filter((value) => value !== undefined);
   return present.length > 0 && present.every((value) => readItemTexts(reader, value));
 }

@@ -1,5 +1,5 @@
 import type { RecordedEndpoint } from '../recorded-endpoint.ts';
-import { readAllItemTexts } from './item-texts.ts';
+import { countItemTexts } from './item-texts.ts';
 import { WHOLE_ANSWER_ENDPOINT } from './whole-answer.ts';
 
 /** vLLM has the first three, llama.cpp all but `/v2/rerank`, SGLang `/v1/rerank`, text-embeddings-inference `/rerank`. */
@@ -17,8 +17,5 @@ export const RERANK: readonly RecordedEndpoint[] = PATHS.map((path) => ({
   ...WHOLE_ANSWER_ENDPOINT,
   path,
   textMembers: ['query', 'documents', 'texts'],
-  readText(reader, values) {
-    reader.countOnly();
-    return readAllItemTexts(reader, values);
-  },
+  readText: countItemTexts,
 }));

@@ -1,5 +1,5 @@
 import type { RecordedEndpoint } from '../recorded-endpoint.ts';
-import { readAllItemTexts } from './item-texts.ts';
+import { countItemTexts } from './item-texts.ts';
 import { WHOLE_ANSWER_ENDPOINT } from './whole-answer.ts';
 
 /** vLLM has both, SGLang `/v1/score`. */
@@ -16,8 +16,5 @@ export const SCORE: readonly RecordedEndpoint[] = PATHS.map((path) => ({
   ...WHOLE_ANSWER_ENDPOINT,
   path,
   textMembers: SIDES,
-  readText(reader, values) {
-    reader.countOnly();
-    return readAllItemTexts(reader, values);
-  },
+  readText: countItemTexts,
 }));

@@ -2,7 +2,7 @@ import { readMessages } from '../chat-completions.ts';
 import type { RecordedEndpoint } from '../recorded-endpoint.ts';
 import { WHOLE_ANSWER_ENDPOINT } from './whole-answer.ts';
 
-/** vLLM, llama.cpp, TGI and text-embeddings-inference have the first, SGLang both. */
+/** vLLM, llama.cpp, TGI and text-embeddings-inference have the first, SGLang both. `/detokenize` is the same, without the last two. */
 const PATHS = ['/tokenize', '/v1/tokenize'];
 
 /**
@@ -20,4 +20,12 @@ export const TOKENIZE: readonly RecordedEndpoint[] = PATHS.map((path) => ({
       ? reader.addStrings(prompt ?? content ?? inputs)
       : readMessages(reader, messages);
   },
+}));
+
+/** The text of `tokens`. The request has no text, and the model computes nothing: no hashes, no usage. */
+export const DETOKENIZE: readonly RecordedEndpoint[] = ['/detokenize', '/v1/detokenize'].map((path) => ({
+  ...WHOLE_ANSWER_ENDPOINT,
+  path,
+  textMembers: [],
+  readText: () => false,
 }));
