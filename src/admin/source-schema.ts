@@ -5,11 +5,19 @@ const count = () => z.int().min(0);
 const sourceState = z.enum(SOURCE_STATES);
 const errorCode = z.string().max(64).nullable();
 
-const advice = z.string().max(256).nullable();
-
-const ADVICE = 'What is to be done, such as the rule that a Role lacks; null if the failure does not say.';
-const ERROR_CAUSE =
-  'The code of its cause, such as ECONNREFUSED or ERR_TLS_CERT_ALTNAME_INVALID; null if there is none.';
+/** Since when something is in its state, and why it fails. */
+const statusShape = {
+  since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
+  error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
+  error_cause: errorCode.describe(
+    'The code of its cause, such as ECONNREFUSED or ERR_TLS_CERT_ALTNAME_INVALID; null if there is none.',
+  ),
+  advice: z
+    .string()
+    .max(256)
+    .nullable()
+    .describe('What is to be done, such as the rule that a Role lacks; null if the failure does not say.'),
+};
 
 const readinessGateSchema = z
   .object({
@@ -17,10 +25,7 @@ const readinessGateSchema = z
     state: sourceState.describe(
       'Whether conditions can be written: `failing` after a failed write, `unknown` before the first one.',
     ),
-    since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
-    error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
-    error_cause: errorCode.describe(ERROR_CAUSE),
-    advice: advice.describe(ADVICE),
+    ...statusShape,
     confirmed: count().describe('Pods that got the condition from this gateway since the gate was opened.'),
     waiting: count().describe('Pods that are not ready and have not got it.'),
     waiting_pods: z
@@ -44,10 +49,7 @@ export const sourceSchema = z
     state: sourceState.describe(
       'Whether it answers. While it is failing, the replicas stay as they were. `unknown` before the first answer.',
     ),
-    since: z.iso.datetime().nullable().describe('When `state` began; null while it is `unknown`.'),
-    error_code: errorCode.describe('Why it is failing, in one word; otherwise null.'),
-    error_cause: errorCode.describe(ERROR_CAUSE),
-    advice: advice.describe(ADVICE),
+    ...statusShape,
     readiness_gate: readinessGateSchema
       .nullable()
       .describe('The gate for the pods of a source with `readiness_gate`; otherwise null.'),
@@ -69,20 +71,13 @@ export function toSourceJson({
   };
 }
 
-function toReadinessGateJson(
-  gate: NonNullable<SourceState['readinessGate']>,
-): z.output<typeof readinessGateSchema> {
-  const { condition, state, since, errorCode, errorCause, advice: todo } = gate;
-  const { confirmedCount, waitingCount, waiting } = gate;
-  return {
-    condition,
-    state,
-    since,
-    error_code: errorCode,
-    error_cause: errorCause,
-    advice: todo,
-    confirmed: confirmedCount,
-    waiting: waitingCount,
-    waiting_pods: waiting,
-  };
+function toReadinessGateJson({
+  errorCode: error_code,
+  errorCause: error_cause,
+  confirmedCount: confirmed,
+  waitingCount: waiting,
+  waiting: waiting_pods,
+  ...rest
+}: NonNullable<SourceState['readinessGate']>): z.output<typeof readinessGateSchema> {
+  return { ...rest, error_code, error_cause, confirmed, waiting, waiting_pods };
 }

@@ -22,10 +22,15 @@ export class FleetLog {
     this.#log = log;
   }
 
+  /** Tells why the start takes long. `address`: where the store is; `waitMs`: for how long it waits at most. */
+  waits(reason: string, address: string, waitMs: number): void {
+    this.#log.warn({ redis: address, reason, wait_ms: waitMs }, 'the start waits for the shared state');
+  }
+
   started({ name, id, members }: FleetState, hasJoined: boolean): void {
     const fields = { name, id, gateways: [...members.values()] };
     if (hasJoined) this.#log.info(fields, 'joined the fleet');
-    else this.#log.warn(fields, 'the shared state cannot be reached: serving with the last known drains');
+    else this.#log.warn(fields, 'the shared state cannot be used: serving with the last known drains');
   }
 
   /** Logs which gateways have come and gone. */

@@ -21,10 +21,12 @@ export interface StoreUpdate {
 }
 
 /**
- * The store that the gateways of a fleet share. Every answer of the server has a deadline. A call rejects if the
- * deadline passes or anything else fails. The next call then opens a new connection.
+ * The store that the gateways of a fleet share. Every answer of the server has a deadline. A call rejects with a
+ * StoreError if the deadline passes or anything else fails. The next call then opens a new connection.
  */
 export interface FleetStore {
+  /** Where the server is, without user and password. */
+  readonly address: string;
   /** `known`: the revisions of the snapshots that were already read. */
   read(known: ReadonlyMap<string, number>): Promise<StoreContents>;
   write(update: StoreUpdate): Promise<void>;
@@ -33,13 +35,17 @@ export interface FleetStore {
   close(): void;
 }
 
+/** The store cannot be used. `message` is a sentence of one line that says why. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+}
+
 /** A key of the fleet has the wrong type. The store cannot be used until an operator removes the key. */
-export class WrongTypeError extends Error {
+export class WrongTypeError extends StoreError {
   readonly key: string;
 
   constructor(key: string) {
-    super(`${key} has the wrong type: no gateway wrote it, remove it`);
-    this.name = 'WrongTypeError';
+    super(`${key} in Redis has the wrong type (no gateway wrote it, remove it)`);
     this.key = key;
   }
 }

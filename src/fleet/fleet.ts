@@ -10,5 +10,5 @@ export { type Fleet, openFleet } from './joined-fleet.ts';
 export { createMembershipFile } from './membership-file.ts';
 export { RedisChannels } from './redis/redis-channel.ts';
 export { pingRedis } from './redis/redis-connection.ts';
-export { createRedisStore } from './redis/redis-store.ts';
+export { createRedisStore, toRedisAddress } from './redis/redis-store.ts';
 export { ResponseExchange } from './responses/response-exchange.ts';

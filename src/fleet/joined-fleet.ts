@@ -75,6 +75,9 @@ const REPUBLISH_MS = 10_000;
 /** How long a gateway that no other gateway knows tries to join. */
 const JOIN_MS = 30_000;
 
+/** After so long, a start says that it waits. */
+const QUIET_MS = 1_000;
+
 /** The interval between syncs while a caller waits. It grows with the number of gateways to limit the load. */
 const FAST_SYNC_MS = { min: 100, perMember: 10 } as const;
 
@@ -100,6 +103,8 @@ export class Fleet {
   #failure: { readonly atMs: number; readonly reason: string } | null = null;
   /** Whether the last sync failed. */
   #isFailing = false;
+  /** When a sync that fails is told as what the start waits for. */
+  #tellsWaitAtMs = Number.POSITIVE_INFINITY;
 
   constructor(membership: Membership, collaborators: FleetCollaborators) {
     this.#membership = membership;
@@ -114,6 +119,7 @@ export class Fleet {
    */
   async join(): Promise<void> {
     const membership = this.#membership;
+    this.#tellsWaitAtMs = performance.now() + QUIET_MS;
     this.#syncLoop = startSyncLoop(
       () => this.#sync(),
       () => this.#intervalMs(),
@@ -121,7 +127,9 @@ export class Fleet {
     const mayServe = () =>
       isJoined(membership.state) ||
       (membership.isKnown && mayServeAlone(membership.state, this.#startedAtMs, performance.now()));
-    if (!(await membership.waitUntil(mayServe, JOIN_MS))) {
+    const mayStart = await membership.waitUntil(mayServe, JOIN_MS);
+    this.#tellsWaitAtMs = Number.POSITIVE_INFINITY;
+    if (!mayStart) {
       const reason = this.#failure?.reason ?? 'a gateway does not answer';
       throw new Error(`the fleet could not be joined in ${JOIN_MS / 1_000}s: ${reason}`);
     }
@@ -271,8 +279,13 @@ export class Fleet {
       log.seen(this.gateways());
     } catch (error) {
       if (error instanceof WrongTypeError) log.foreign([...foreign, error.key]);
-      this.#failure = { atMs: syncStartedAtMs, reason: toReason(error) };
+      const reason = toReason(error);
+      this.#failure = { atMs: syncStartedAtMs, reason };
       this.#isFailing = true;
+      if (performance.now() >= this.#tellsWaitAtMs) {
+        this.#tellsWaitAtMs = Number.POSITIVE_INFINITY;
+        log.waits(reason, store.address, membership.isKnown ? HEARTBEAT_TTL_MS : JOIN_MS);
+      }
       membership.handle({ kind: 'tick' });
       // By then the others do not count this gateway any more.
       const { readAtMs } = membership.state;
@@ -313,9 +326,9 @@ export class Fleet {
   }
 }
 
-/** Describes an error in one line, without the store's address. */
+/** Says in one line why a sync failed, without the store's address. An error of the system is one of the file. */
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : null;
-  return code ?? error.message.split('\n', 1)[0]?.slice(0, 200) ?? error.name;
+  const text = 'code' in error ? `fleet.json cannot be written (${error.code})` : error.message;
+  return text.split('\n', 1)[0]?.slice(0, 200) ?? error.name;
 }

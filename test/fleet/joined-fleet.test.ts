@@ -46,6 +46,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
   const fleet = await openFleet('gw', {
     version: '0.1.0',
     store: {
+      address: 'redis://store:6379',
       read: async () => {
         if (isUnreachable) throw new Error('cut');
         return {
@@ -117,13 +118,46 @@ describe('the start of a gateway in a fleet', () => {
     await expect(during(30_000, fleet.join())).rejects.toThrow('the fleet could not be joined in 30s: gone');
   });
 
+  test('says once, after a second, what it waits for, where and for how long', async () => {
+    const { fleet, lines } = await openOne({ store: { read: away } });
+    const joining = fleet.join();
+    await during(900, Promise.resolve());
+    expect(lines).toEqual([]);
+    await expect(during(30_000, joining)).rejects.toThrow();
+    const fields = { redis: 'redis://store:6379', reason: 'gone', wait_ms: 30_000 };
+    expect(lines).toEqual([{ fields, message: 'the start waits for the shared state' }]);
+  });
+
+  test('says nothing of waiting if the store answers', async () => {
+    const { fleet, lines, cut } = await openOne();
+    await joined(fleet);
+    cut();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(lines.map(({ message }) => message)).toEqual(['joined the fleet']);
+  });
+
+  test('blames the file of the membership, not the store, if that cannot be written', async () => {
+    const id = newLogicalTimestamp('');
+    const other = { id, name: 'other', revision: 1, members: new Map(), removed: [], drains: new Map() };
+    const revisions = new Map([[id, 1]]);
+    const read = async () => ({ revisions, snapshots: [other], heartbeats: [], foreign: [] });
+    const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    const file = createFile();
+    const write = vi.fn(file.write).mockRejectedValue(full).mockResolvedValueOnce(undefined);
+    const { fleet } = await openOne({ store: { read }, file: { ...file, write } });
+    await expect(during(30_000, fleet.join())).rejects.toThrow('fleet.json cannot be written (ENOSPC)');
+  });
+
   test('serves with the last known drains if other gateways knew it when it stopped', async () => {
     const { fleet, lines } = await openOne({ store: { read: away }, file: createFile(true) });
     const joining = fleet.join();
     await vi.advanceTimersByTimeAsync(6_000);
-    expect([fleet.failure, lines]).toEqual(['gone', []]);
+    expect(fleet.failure).toBe('gone');
     await during(2_000, joining);
-    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('last known drains')]);
+    expect(lines).toMatchObject([
+      { fields: { wait_ms: 6_250 }, message: 'the start waits for the shared state' },
+      { message: expect.stringContaining('last known drains') },
+    ]);
   });
 
   test('is on disk as known before it serves, and as unknown when it stops', async () => {

@@ -18,6 +18,7 @@ export function createScriptedStore() {
   const snapshots = new Map<string, Snapshot>();
   const heartbeats = new Map<string, Heartbeat>();
   const store: FleetStore = {
+    address: 'redis://store:6379',
     async read(known) {
       const revisions = new Map([...snapshots].map(([id, { revision }]) => [id, revision]));
       const changed = [...snapshots.values()].filter(({ id, revision }) => known.get(id) !== revision);
@@ -45,6 +46,7 @@ export function toLink(store: FleetStore) {
   const link = { isCut: false };
   const pass = <T>(work: () => Promise<T>) => (link.isCut ? Promise.reject(new Error('cut')) : work());
   const linked: FleetStore = {
+    address: store.address,
     read: (known) => pass(() => store.read(known)),
     write: (update) => pass(() => store.write(update)),
     writeFinal: (snapshot) => pass(() => store.writeFinal(snapshot)),

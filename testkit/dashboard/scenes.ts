@@ -333,7 +333,7 @@ export function troubledEvening(): Overview {
       { id: 'model_unavailable', subject: QWEN, figures: { drained: 1, away: 1 } },
       { id: 'replica_unreachable', subject: 'embed-a', figures: { reason: 'connection refused' } },
       { id: 'health_checks_off', subject: '', figures: { replicas: 'embed-a, llama-c' } },
-      { id: 'redis_away', subject: '', figures: { reason: 'ECONNREFUSED' } },
+      { id: 'redis_away', subject: '', figures: { reason: 'Redis does not answer (ECONNREFUSED)' } },
       { id: 'drain_old', subject: 'llama-c', figures: { age: 5_400, reason: ': driver update' } },
       { id: 'config_not_loaded', subject: '/etc/spangate/gateway.yaml', figures: {} },
     ]),

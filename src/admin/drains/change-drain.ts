@@ -85,7 +85,7 @@ export function warnOfPropagation(
     return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, has replaced it.`;
   }
   if (scope === 'local') {
-    return 'The shared state cannot be reached: the other gateways receive it when the connection is back.';
+    return 'The shared state cannot be used: the other gateways receive it when it can be used again.';
   }
   if (action === 'undrain' || unconfirmed.length === 0) return null;
   return `Not confirmed yet by ${unconfirmed.join(', ')}, which may still send requests.`;

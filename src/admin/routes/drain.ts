@@ -143,7 +143,7 @@ export const undrainReplica = defineRoute({
     'A name whose replica is not configured now can be undrained too, if it was ever drained. The replica then gets ' +
     'requests when it is configured. Undraining a replica that is not drained keeps its time, and its reason unless a ' +
     'new one is given. In a fleet it also replaces an earlier drain that this gateway does not know yet. In a fleet ' +
-    'an undrain takes about 1 s, or 6.3 s while a gateway or the shared state cannot be reached, because no gateway may ' +
+    'an undrain takes about 1 s, or 6.3 s while a gateway or the shared state cannot be used, because no gateway may ' +
     'still rely on the drain.',
   query: {
     reason: reason.optional(),

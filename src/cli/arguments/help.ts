@@ -1,14 +1,13 @@
 import { type Invocation, UsageError } from '#cli/command';
 import { COMMAND_NAMES, COMMANDS, isCommandName } from './command-table.ts';
 import { toCommandHelp, toOverviewHelp } from './help-text.ts';
-import { parseArguments } from './options.ts';
+import { parseOptions } from './options.ts';
 import { suggest } from './suggest.ts';
 
 /** `gateway help [COMMAND]`: explains a command, or lists all. */
 export async function help({ args, stdout }: Invocation): Promise<number> {
-  const { positionals } = parseArguments(args, COMMANDS.help.options);
-  const [name, surplus] = positionals;
-  if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
+  const { positionals } = parseOptions(args, COMMANDS.help.options, ['[COMMAND]']);
+  const [name] = positionals;
   if (name !== undefined && !isCommandName(name)) throw toUnknownCommandError(name);
   stdout.write(name === undefined ? toOverviewHelp() : toCommandHelp(name));
   return 0;

@@ -9,7 +9,7 @@ export function normalizeArgs(args: readonly string[]): string[] {
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 
-/** Parses options and exactly the named positional arguments, in order. Throws a UsageError. */
+/** Parses options and the named positional arguments, in order; `[NAME]` may be missing. Throws a UsageError. */
 export function parseOptions<const T extends Options>(
   args: readonly string[],
   options: T,
@@ -17,7 +17,7 @@ export function parseOptions<const T extends Options>(
 ) {
   const { values, positionals } = parseArguments(args, options);
   const missing = names[positionals.length];
-  if (missing !== undefined) throw new UsageError(`${missing} is missing`);
+  if (missing !== undefined && !missing.startsWith('[')) throw new UsageError(`${missing} is missing`);
   const surplus = positionals[names.length];
   if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
   return { values, positionals };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base/parsed';
 import { callVerdict, openGateways } from '#cli/admin-client';
-import { COMMANDS, parseArguments } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, type Style, toOneLine } from '#cli/terminal';
 import { parseDuration } from '#config/values';
@@ -23,10 +23,8 @@ const LOOK_EVERY_MS = 1_000;
  * codes are in `EXIT_CODES`. Throws a UsageError or what a call throws.
  */
 export async function verdict({ args, env, stdout, signals }: Invocation): Promise<number> {
-  const { values, positionals } = parseArguments(args, COMMANDS.verdict.options);
-  const [candidate, baseline = null, surplus] = positionals;
-  if (candidate === undefined) throw new UsageError('CANDIDATE is missing');
-  if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
+  const { values, positionals } = parseOptions(args, COMMANDS.verdict.options, ['CANDIDATE', '[BASELINE]']);
+  const [candidate = '', baseline = null] = positionals;
   const waitMs = values.wait === undefined ? 0 : parseDuration(values.wait);
   if (waitMs === null) throw new UsageError("option '--wait' needs a duration such as 60s or 10m");
   const question = { candidate, baseline, since: toSince(values.since) };

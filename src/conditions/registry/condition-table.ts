@@ -670,8 +670,8 @@ export const CONDITIONS = {
   redis_away: {
     severity: 'warning',
     subject: 'fleet',
-    title: 'Redis does not answer',
-    sentence: 'Redis does not answer ({reason}): drains and limits are those of this gateway alone',
+    title: 'The shared state cannot be used',
+    sentence: '{reason}: drains and limits are those of this gateway alone',
     figures: { reason: 'text' },
     afterMs: 2000,
     untilMs: 0,
@@ -679,7 +679,7 @@ export const CONDITIONS = {
     means:
       'A drain takes effect here at once, and on the other gateways when Redis is back. `safe_to_stop` is null meanwhile.',
     remedy:
-      'Look at Redis and the network. Until it is back, stop no replica without looking at every gateway.',
+      'Look at Redis and the network, or, if it answers with an error, at what the error names: user, password, rights. Until it is mended, stop no replica without looking at every gateway.',
     place: 'fleet',
   },
   gateway_versions_differ: {

@@ -13,7 +13,7 @@ export const CLIENT_OPTIONS = {
 /** The server did not answer in time. */
 class StoreTimeout extends Error {
   constructor() {
-    super(`no answer in ${DEADLINE_MS}ms`);
+    super(`timeout after ${DEADLINE_MS}ms`);
     this.name = 'StoreTimeout';
   }
 }

@@ -1,6 +1,12 @@
-import { MultiErrorReply, RESP_TYPES } from '@redis/client';
+import { DisconnectsClientError, ErrorReply, MultiErrorReply, RESP_TYPES } from '@redis/client';
 import { isLogicalTimestamp } from '#replicas/drain-state';
-import { type FleetStore, type StoreContents, type StoreUpdate, WrongTypeError } from '../fleet-store.ts';
+import {
+  type FleetStore,
+  type StoreContents,
+  StoreError,
+  type StoreUpdate,
+  WrongTypeError,
+} from '../fleet-store.ts';
 import { HEARTBEAT_TTL_MS } from '../timing.ts';
 import {
   parseHeartbeat,
@@ -37,11 +43,14 @@ export function createRedisStore({
       return await work(await withDeadline(used.ready));
     } catch (error) {
       end(used);
-      throw error;
+      throw error instanceof StoreError ? error : new StoreError(explain(error), { cause: error });
     }
   }
 
   return {
+    get address() {
+      return toRedisAddress(url());
+    },
     read: (known) => call((client) => readContents(client, keys, known)),
     write: (update) => call((client) => writeUpdate(client, keys, update)),
     writeFinal: (snapshot) =>
@@ -53,6 +62,19 @@ export function createRedisStore({
       if (connection !== null) end(connection);
     },
   };
+}
+
+/** The address of a server, without user and password. */
+export function toRedisAddress(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}
+
+/** Says why a call failed. A server that answers is told from one that does not. */
+function explain(error: unknown): string {
+  const { message = '', code = message } = error as NodeJS.ErrnoException;
+  if (error instanceof ErrorReply) return `Redis answers with an error (${message})`;
+  return `Redis does not answer (${error instanceof DisconnectsClientError ? 'the connection was lost' : code})`;
 }
 
 /**

@@ -2,10 +2,9 @@ import { type ConnectionCheck, explain, runCheck } from './connection-check.ts';
 
 /** Sends PING to the Redis server of a fleet. `url` is secret. */
 export function checkRedis(url: string): Promise<ConnectionCheck> {
-  const { protocol, host, pathname } = new URL(url);
-  const target = `${protocol}//${host}${pathname}`;
   return runCheck('redis', 'state.redis', async () => {
-    const { pingRedis } = await import('#fleet');
+    const { pingRedis, toRedisAddress } = await import('#fleet');
+    const target = toRedisAddress(url);
     const code = await pingRedis(url);
     if (code === null) return { target, isOk: true, result: 'ok', advice: null };
     return { target, isOk: false, ...explain(code, FINDINGS) };

@@ -37,12 +37,7 @@ const PART = 2;
 
 /** Reads a list of messages as the text of a chat. Returns false if it is absent or not a list. */
 export function readMessages(reader: TextReader, messages: Span | undefined): boolean {
-  if (messages === undefined) return false;
-  const cursor = reader.cursorAt(MESSAGES, messages);
-  if (cursor.peek() !== 'array') return false;
-  cursor.beginArray();
-  while (cursor.nextElement()) readMessage(reader, cursor);
-  return true;
+  return reader.readList(MESSAGES, messages, (cursor) => readMessage(reader, cursor));
 }
 
 /** Reads a message. A value that is not an object counts as a message without members. */
@@ -79,25 +74,9 @@ function readMessage(reader: TextReader, cursor: JsonCursor): void {
   reader.hash(RECORD_SEPARATOR);
   reader.hash(reader.stringAt(role) ?? NOTHING);
   reader.hash(LINE_FEED);
-  readContent(reader, content);
+  reader.readContent(PARTS, content, PART_MEMBERS, (members) => readPart(reader, members));
   if (toolCalls !== undefined) reader.hash(reader.bytesAt(toolCalls));
   reader.hash(LINE_FEED);
-}
-
-function readContent(reader: TextReader, content: Span | undefined): void {
-  if (content === undefined) return;
-  const text = reader.stringAt(content);
-  if (text !== undefined) {
-    reader.addText(text);
-    return;
-  }
-  const cursor = reader.cursorAt(PARTS, content);
-  if (cursor.peek() !== 'array') return;
-  cursor.beginArray();
-  while (cursor.nextElement()) {
-    if (cursor.peek() === 'string') reader.addString(cursor);
-    else readPart(reader, readMembers(cursor, PART_MEMBERS, reader.names));
-  }
 }
 
 /** A part with a `text` that is a string is text. Any other part is a medium. */

@@ -65,12 +65,7 @@ function readConversation(reader: TextReader, [system, messages]: readonly (Span
     readContent(reader, system, BLOCKS);
     reader.hash(LINE_FEED);
   }
-  if (messages === undefined) return false;
-  const cursor = reader.cursorAt(MESSAGE_LIST, messages);
-  if (cursor.peek() !== 'array') return false;
-  cursor.beginArray();
-  while (cursor.nextElement()) readMessage(reader, cursor);
-  return true;
+  return reader.readList(MESSAGE_LIST, messages, (cursor) => readMessage(reader, cursor));
 }
 
 /** Reads a message. A value that is not an object counts as a message without members. */
@@ -79,25 +74,13 @@ function readMessage(reader: TextReader, cursor: JsonCursor): void {
   reader.hash(RECORD_SEPARATOR);
   reader.hash(reader.stringAt(members.get('role')) ?? NOTHING);
   reader.hash(LINE_FEED);
-  const content = members.get('content');
-  if (content !== undefined) readContent(reader, content, BLOCKS);
+  readContent(reader, members.get('content'), BLOCKS);
   reader.hash(LINE_FEED);
 }
 
 /** Reads a string or a list of blocks; anything else has no text. */
-function readContent(reader: TextReader, content: Span, level: number): void {
-  const text = reader.stringAt(content);
-  if (text !== undefined) {
-    reader.addText(text);
-    return;
-  }
-  const cursor = reader.cursorAt(level, content);
-  if (cursor.peek() !== 'array') return;
-  cursor.beginArray();
-  while (cursor.nextElement()) {
-    if (cursor.peek() === 'string') reader.addString(cursor);
-    else readBlock(reader, readMembers(cursor, BLOCK_MEMBERS, reader.names), level);
-  }
+function readContent(reader: TextReader, content: Span | undefined, level: number): void {
+  reader.readContent(level, content, BLOCK_MEMBERS, (members) => readBlock(reader, members, level));
 }
 
 /**

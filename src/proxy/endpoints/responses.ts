@@ -75,12 +75,7 @@ function readInput(reader: TextReader, [instructions, input]: readonly (Span | u
     readStringMessage(reader, USER, prompt);
     return true;
   }
-  if (input === undefined) return false;
-  const cursor = reader.cursorAt(ITEMS, input);
-  if (cursor.peek() !== 'array') return false;
-  cursor.beginArray();
-  while (cursor.nextElement()) readItem(reader, cursor);
-  return true;
+  return reader.readList(ITEMS, input, (cursor) => readItem(reader, cursor));
 }
 
 function readStringMessage(reader: TextReader, role: Buffer, text: Buffer): void {
@@ -104,27 +99,10 @@ function readItem(reader: TextReader, cursor: JsonCursor): void {
   reader.hash(RECORD_SEPARATOR);
   reader.hash(role ?? reader.stringAt(members.get('type')) ?? NOTHING);
   reader.hash(LINE_FEED);
-  const wasRead = readContent(reader, members.get(role === undefined ? 'output' : 'content'));
+  const content = members.get(role === undefined ? 'output' : 'content');
+  const wasRead = reader.readContent(PARTS, content, PART_MEMBERS, (part) => readPart(reader, part));
   if (!wasRead && role === undefined && isObject) reader.hash(reader.bytesAt(item));
   reader.hash(LINE_FEED);
-}
-
-/** Reads a string or a list of parts. Returns false if it is anything else. */
-function readContent(reader: TextReader, content: Span | undefined): boolean {
-  if (content === undefined) return false;
-  const text = reader.stringAt(content);
-  if (text !== undefined) {
-    reader.addText(text);
-    return true;
-  }
-  const cursor = reader.cursorAt(PARTS, content);
-  if (cursor.peek() !== 'array') return false;
-  cursor.beginArray();
-  while (cursor.nextElement()) {
-    if (cursor.peek() === 'string') reader.addString(cursor);
-    else readPart(reader, readMembers(cursor, PART_MEMBERS, reader.names));
-  }
-  return true;
 }
 
 /** A part whose `text` or `refusal` is a string is text. Any other part is a medium. */

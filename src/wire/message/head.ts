@@ -13,32 +13,32 @@ export type Framing =
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until_close' };
 
-/** The head of a request. */
-export interface RequestHead {
-  readonly method: string;
-  readonly target: string;
+/** What the heads of requests and of responses have in common. */
+interface MessageHead {
   readonly minorVersion: 0 | 1;
   readonly fields: Fields;
   readonly framing: Framing;
-  /** Whether the client allows a persistent connection; never after CONNECT, where a tunnel would begin. */
+  /**
+   * Whether the connection can be used again: never after CONNECT, where a tunnel would begin, or 101, nor when closing it
+   * ends the body.
+   */
   readonly keepsAlive: boolean;
   /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
   readonly connectionOptions: ReadonlySet<string> | null;
+}
+
+/** The head of a request. */
+export interface RequestHead extends MessageHead {
+  readonly method: string;
+  readonly target: string;
   readonly expectsContinue: boolean;
 }
 
 /** The head of a response. */
-export interface ResponseHead {
+export interface ResponseHead extends MessageHead {
   readonly status: number;
   /** Latin-1, byte for byte. */
   readonly reason: string;
-  readonly minorVersion: 0 | 1;
-  readonly fields: Fields;
-  readonly framing: Framing;
-  /** Whether the connection can be reused; never after 101, nor when closing it ends the body. */
-  readonly keepsAlive: boolean;
-  /** Lower-case names in all Connection fields; null when there are none besides close and keep-alive. */
-  readonly connectionOptions: ReadonlySet<string> | null;
 }
 
 const NO_BODY: Framing = { kind: 'none' };

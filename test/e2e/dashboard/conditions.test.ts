@@ -79,7 +79,7 @@ describe('the line at the top', () => {
     await page.getByRole('button', { name: 'and 5 more' }).click();
     const all = page.getByRole('dialog', { name: 'What is wrong now' });
     expect(await all.locator('.chip').count()).toBe(10);
-    await all.getByRole('button', { name: 'redis does not answer' }).click();
+    await all.getByRole('button', { name: 'Redis does not answer (ECONNREFUSED)' }).click();
     await dialogOf(page).getByText('Redis does not answer (ECONNREFUSED): drains and limits').waitFor();
     await page.keyboard.press('Escape');
     await expect.poll(() => dialogOf(page).isVisible()).toBe(false);

@@ -47,7 +47,7 @@ test('a drain that others have not confirmed is told with their names', () => {
 });
 
 test('while Redis is away, nothing else is known', () => {
-  expect(findingsOf({ 'gw-1': '0.2.0', 'gw-2': '0.1.0' }, ['gw-2'], 'ECONNREFUSED')).toEqual([
-    { id: 'redis_away', subject: '', figures: { reason: 'ECONNREFUSED' } },
-  ]);
+  expect(
+    findingsOf({ 'gw-1': '0.2.0', 'gw-2': '0.1.0' }, ['gw-2'], 'Redis does not answer (ECONNREFUSED)'),
+  ).toEqual([{ id: 'redis_away', subject: '', figures: { reason: 'Redis does not answer (ECONNREFUSED)' } }]);
 });

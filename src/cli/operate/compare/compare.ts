@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StartError } from '#base';
 import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, callVerdict, openAdmin, RefusedError } from '#cli/admin-client';
-import { COMMANDS, parseArguments } from '#cli/arguments';
+import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, toOneLine } from '#cli/terminal';
 import { parseDuration, printDuration } from '#config/values';
@@ -26,10 +26,8 @@ const RENEW_EVERY_MS = 15_000;
  * `EXIT_CODES`. Throws a UsageError or what a call throws.
  */
 export async function compare({ args, env, stdout, stderr, signals }: Invocation): Promise<number> {
-  const { values, positionals } = parseArguments(args, COMMANDS.compare.options);
-  const [candidate, baseline = null, surplus] = positionals;
-  if (candidate === undefined) throw new UsageError('CANDIDATE is missing');
-  if (surplus !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(surplus)}`);
+  const { values, positionals } = parseOptions(args, COMMANDS.compare.options, ['CANDIDATE', '[BASELINE]']);
+  const [candidate = '', baseline = null] = positionals;
   const { shadow: share = '10%', for: length = '30m', tolerance = '1%', report, json, ...trust } = values;
   for (const [option, given] of Object.entries({ shadow: share, tolerance })) {
     if (!/^\d{1,2}(?:\.\d{1,2})?%$|^100%$/.test(given))

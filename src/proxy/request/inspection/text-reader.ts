@@ -116,6 +116,34 @@ export class TextReader {
     return true;
   }
 
+  /** Reads each element of a list. Returns false if the value is absent or no list. */
+  readList(level: number, list: Span | undefined, read: (cursor: JsonCursor) => void): boolean {
+    if (list === undefined) return false;
+    const cursor = this.cursorAt(level, list);
+    if (cursor.peek() !== 'array') return false;
+    cursor.beginArray();
+    while (cursor.nextElement()) read(cursor);
+    return true;
+  }
+
+  /** Reads a string, or a list of strings and of parts. Returns false if the value is absent or anything else. */
+  readContent(
+    level: number,
+    content: Span | undefined,
+    wanted: ReadonlySet<string>,
+    readPart: (members: Members) => void,
+  ): boolean {
+    const text = this.stringAt(content);
+    if (text !== undefined) {
+      this.addText(text);
+      return true;
+    }
+    return this.readList(level, content, (cursor) => {
+      if (cursor.peek() === 'string') this.addString(cursor);
+      else readPart(readMembers(cursor, wanted, this.names));
+    });
+  }
+
   /**
    * Counts a short text without escapes in place and returns true. A body may hold millions of them, and a view of
    * each takes longer. Any other text is left: then it returns false.

@@ -130,9 +130,13 @@ describe('a condition leads to', () => {
     expect(targetsOf({ id: 'records_dropped', subject: '', figures: { dropped: 3 } })).toEqual([
       { section: 'export-section' },
     ]);
-    expect(targetsOf({ id: 'redis_away', subject: '', figures: { reason: 'ECONNREFUSED' } })).toEqual([
-      { section: 'replicas-section' },
-    ]);
+    expect(
+      targetsOf({
+        id: 'redis_away',
+        subject: '',
+        figures: { reason: 'Redis does not answer (ECONNREFUSED)' },
+      }),
+    ).toEqual([{ section: 'replicas-section' }]);
     expect(targetsOf(unreachable('_OTHER'))).toEqual([{ section: 'replicas-section' }]);
   });
 
