@@ -3,8 +3,8 @@ import type { RequestRecord } from '#otel/record/registry';
 import { FRAME_RECORDS } from './record-frame.ts';
 
 /*
- * What a record is found by, as 32-bit hashes. The index of a block is a sorted list of them: 12 bytes for the ids of a
- * record, where a row of a table took 42 µs of CPU. A hash that is the same by chance costs one block that is read in vain.
+ * What a record is found by, as 32-bit hashes in lists: 12 bytes for the ids of a record, where a row of a table took 42 µs
+ * of CPU. A hash that is the same by chance costs some blocks that are read in vain.
  */
 
 /** What records can be selected by. All ids are of one kind: who looks for one need not know whose it is. */
@@ -45,7 +45,15 @@ export function idsOf({
 /** As many as `idsOf` has. */
 const IDS = 4;
 
-/** Collects the keys of the records of one frame: ids in their order, all else once. */
+/** What the records of a frame are found by, in no order. */
+export interface FrameKeys {
+  /** Those of their ids. */
+  readonly ids: Uint32Array;
+  /** Those of all else, each once. */
+  readonly names: Uint32Array;
+}
+
+/** Collects the keys of the records of one frame. */
 export class KeyCollector {
   readonly #ids = new Uint32Array(IDS * FRAME_RECORDS);
   #idCount = 0;
@@ -72,10 +80,8 @@ export class KeyCollector {
   }
 
   /** Returns the keys so far, and begins anew. */
-  take(): Uint32Array {
-    const keys = new Uint32Array(this.#idCount + this.#names.size);
-    keys.set(this.#ids.subarray(0, this.#idCount));
-    keys.set([...this.#names], this.#idCount);
+  take(): FrameKeys {
+    const keys = { ids: this.#ids.slice(0, this.#idCount), names: Uint32Array.from(this.#names) };
     this.#idCount = 0;
     this.#names.clear();
     this.#before.clear();
@@ -95,15 +101,4 @@ export class KeyCollector {
   #addName(kind: KeyKind, value: string): void {
     this.#names.add(toKey(kind, value));
   }
-}
-
-/** Whether a sorted list has this key. */
-export function hasKey(sorted: Uint32Array, key: number): boolean {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? 0) < key) low = middle + 1;
-    else high = middle;
-  }
-  return sorted[low] === key;
 }

@@ -1,4 +1,5 @@
 import type { RecordLoss } from '#otel/ledger';
+import type { FrameKeys } from './block-keys.ts';
 import type { Answer, Gap, Query } from './query.ts';
 import type { TimelineEntry } from './timeline-entry.ts';
 import type { UsageDelta } from './usage-sums.ts';
@@ -36,8 +37,7 @@ export interface RecordChunk {
   /** A frame of them (record-frame.ts). */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly count: number;
-  /** What they are found by, in no order. */
-  readonly keys: Uint32Array;
+  readonly keys: FrameKeys;
   /** When the first and the last of them arrived: RFC 3339. */
   readonly firstTs: string;
   readonly lastTs: string;

@@ -82,14 +82,14 @@ export class FrameWriter {
 }
 
 /** The encoded spans of frames, one frame after the other. Throws a RangeError if it is damaged. */
-export function readFrames(bytes: Uint8Array): readonly Uint8Array[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const spans: Uint8Array[] = [];
+export function readFrames({ buffer, byteOffset, byteLength }: Uint8Array): readonly Buffer[] {
+  const bytes = Buffer.from(buffer, byteOffset, byteLength);
+  const spans: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
-    const count = view.getUint32(at, true);
+    const count = bytes.readUInt32LE(at);
     let start = at + (1 + count) * Uint32Array.BYTES_PER_ELEMENT;
     for (let index = 1; index <= count; index++) {
-      const end = start + view.getUint32(at + index * Uint32Array.BYTES_PER_ELEMENT, true);
+      const end = start + bytes.readUInt32LE(at + index * Uint32Array.BYTES_PER_ELEMENT);
       if (end > bytes.length) throw new RangeError('a record is longer than its block');
       spans.push(bytes.subarray(start, end));
       start = end;

@@ -15,14 +15,10 @@ export class Pace {
     return performance.now() - this.#stretchMs > STRETCH_MS;
   }
 
-  /** Whether it has taken as long as it may. */
-  get isOver(): boolean {
-    return performance.now() - this.#startMs > MAX_QUERY_MS;
-  }
-
-  /** Lets others go on. */
-  async pause(): Promise<void> {
+  /** Lets others go on. Returns whether the query may, too. */
+  async pause(): Promise<boolean> {
     await nextTurn();
     this.#stretchMs = performance.now();
+    return this.#stretchMs - this.#startMs <= MAX_QUERY_MS;
   }
 }

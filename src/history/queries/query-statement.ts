@@ -4,7 +4,7 @@ import { toKey } from '../block-keys.ts';
 import type { StatementAnswer, StatementQuery } from '../query.ts';
 import { readLosses } from '../store/loss-store.ts';
 import type { Pace } from './pace.ts';
-import { searchBlocks } from './query-records.ts';
+import { searchBlocks, toRange } from './query-records.ts';
 
 /** Lists the records of a tenant with the digests that the ledger has of them, and on the first page what was not exported. */
 export async function queryStatement(
@@ -13,10 +13,11 @@ export async function queryStatement(
   pace: Pace,
 ): Promise<Pick<StatementAnswer, 'records' | 'next' | 'damagedBlocks' | 'losses'>> {
   const digester = new AttributesDigester();
-  const { found, next, damagedBlocks } = await searchBlocks(db, pace, {
-    ...{ fromMs, untilMs, before, limit },
-    keys: [toKey('tenant', tenant)],
+  const found = await searchBlocks(db, pace, {
+    ...{ fromMs, untilMs, ranges: [toRange(before)], limit },
+    names: [toKey('tenant', tenant)],
     matches: (record) => record.tenant === tenant,
+    mayMatch: (encodedSpan) => encodedSpan.includes(tenant),
     toItem: (record, { encodedSpan }) => {
       const digest = digester.digestSpan(encodedSpan)?.subarray(0, DIGEST_BYTES);
       return { record, digest: digest?.toString('base64') ?? '' };
@@ -24,5 +25,5 @@ export async function queryStatement(
   });
   // Those that become known while pages are read are of no page before.
   const losses = before === null ? readLosses(db, fromMs) : [];
-  return { records: found, next, damagedBlocks, losses };
+  return { ...found, losses };
 }

@@ -103,17 +103,11 @@ export async function queryUsage(
           else unnamed += Number(row.requests);
         } else {
           const fromMs = Number(row.at);
-          damaged.set(`${fromMs} ${stepMs}`, {
-            fromMs,
-            toMs: fromMs + stepMs - 1,
-            records: null,
-            reason: 'damaged',
-          });
+          const gap = { fromMs, toMs: fromMs + stepMs - 1, records: null, reason: 'damaged' } as const;
+          damaged.set(`${fromMs} ${stepMs}`, gap);
         }
       }
-      if (!pace.isDue) continue;
-      await pace.pause();
-      if (pace.isOver) return null;
+      if (pace.isDue && !(await pace.pause())) return null;
     }
   }
   const nameless = query.by.map(() => '');

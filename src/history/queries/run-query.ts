@@ -27,6 +27,7 @@ export async function runQuery(
   switch (query.kind) {
     case 'find': {
       const found = await findRecords(db, query, pace);
+      if (found.records.length === 0 && found.next !== null) return { kind: 'refused', reason: 'too_slow' };
       const gaps = found.records.length > 0 ? [] : readGaps(db, EVER);
       return { kind: 'records', ...found, kept, gaps, unknown: [] };
     }

@@ -1,7 +1,7 @@
 import { DIMENSIONS, type Dimension, SUMS } from '../usage-sums.ts';
 
 /** A database of an older version is migrated, one of a later version set aside. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 const LOSSES = `
 CREATE TABLE losses (
@@ -13,7 +13,11 @@ CREATE TABLE losses (
 /** What makes a database of each older version one of the next. */
 export const MIGRATIONS: Readonly<Record<number, string>> = {
   1: `${LOSSES} ALTER TABLE meta ADD COLUMN losses_ms INTEGER NOT NULL DEFAULT 0;`,
-  2: 'ALTER TABLE usage_minutes ADD COLUMN crc INTEGER; ALTER TABLE usage_hours ADD COLUMN crc INTEGER',
+  2: 'ALTER TABLE usage_minutes ADD COLUMN crc INTEGER; ALTER TABLE usage_hours ADD COLUMN crc INTEGER;',
+  // The keys of a block were one list: what has more than it needs is found, too.
+  3: `ALTER TABLE blocks ADD COLUMN names BLOB NOT NULL DEFAULT x'';
+UPDATE blocks SET names = (SELECT keys FROM block_keys WHERE block_keys.first = blocks.first);
+ALTER TABLE block_keys RENAME TO record_ids; ALTER TABLE record_ids RENAME COLUMN keys TO ids;`,
 };
 
 /** The tables of sums: how long their rows sum, and how long they are kept. */
@@ -75,7 +79,8 @@ const USAGE_COLUMNS = [
  * All times are epoch milliseconds. crc is that of the other values of its row (usage-row.ts); null: of an older version. Records are numbered in the order in which they came; a block is known by the number
  * of its first record.
  * - meta: one row; is_open while a gateway writes; until when records are in; from when on each kind is kept
- * - blocks, block_keys, block_data: records (block-store.ts)
+ * - blocks, block_data: records (block-store.ts); names, ids: what they are found by (block-keys.ts)
+ * - record_ids: those of the records from `first` up to the next row
  * - losses: which numbers were not exported, and why; is_known if the record is among those of the history, or was
  * - instances: which numbers (`gateway.seq`) of each instance are in
  */
@@ -87,9 +92,9 @@ CREATE TABLE meta (
 );
 CREATE TABLE blocks (
   first INTEGER PRIMARY KEY, count INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL,
-  is_compressed INTEGER NOT NULL
+  is_compressed INTEGER NOT NULL, names BLOB NOT NULL
 );
-CREATE TABLE block_keys (first INTEGER PRIMARY KEY, keys BLOB NOT NULL);
+CREATE TABLE record_ids (first INTEGER PRIMARY KEY, ids BLOB NOT NULL);
 CREATE TABLE block_data (first INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE usage_minutes (${USAGE_COLUMNS}) WITHOUT ROWID;
 CREATE TABLE usage_hours (${USAGE_COLUMNS}) WITHOUT ROWID;

@@ -70,6 +70,12 @@ export interface Dialect {
   readonly streamError: string;
 }
 
+/** How most servers behave. */
+export const USUAL = {
+  ...{ sendsDate: true, jsonContentType: 'application/json', hintsKeepAlive: false },
+  ...{ headersBeforeFirstToken: true, servesAnyModel: false, maxRequestsPerConnection: 0 },
+} as const;
+
 /** One server-sent event. */
 export function event(data: unknown): string {
   return `data: ${JSON.stringify(data)}\n\n`;

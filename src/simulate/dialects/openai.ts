@@ -11,6 +11,7 @@ import {
   type Step,
   stepCount,
   toDelta,
+  USUAL,
 } from './dialect.ts';
 
 const SYSTEM_FINGERPRINT = 'fp_simulated';
@@ -23,12 +24,7 @@ export const openaiDialect: Dialect = {
   engine: 'openai',
   headers: {},
   streamHeaders: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
-  sendsDate: true,
-  jsonContentType: 'application/json',
-  hintsKeepAlive: false,
-  headersBeforeFirstToken: true,
-  servesAnyModel: false,
-  maxRequestsPerConnection: 0,
+  ...USUAL,
   health: '{"status":"ok"}',
   models: (names, _maxModelTokens, createdSeconds) => ({
     object: 'list',
@@ -111,18 +107,11 @@ function usageMember(usage: Usage): JsonObject {
   };
 }
 
-function wording(failure: Failure): {
-  message: string;
-  type: string;
-  param: string | null;
-  code: string | null;
-} {
-  const invalid = (message: string, param: string | null = null, code: string | null = null) => ({
-    message,
-    type: 'invalid_request_error',
-    param,
-    code,
-  });
+function wording(failure: Failure): Readonly<Record<'message' | 'type' | 'param' | 'code', string | null>> {
+  const type = 'invalid_request_error';
+  const invalid = (message: string, param: string | null = null, code: string | null = null) => {
+    return { message, type, param, code };
+  };
   switch (failure.code) {
     case 'not_found':
       return invalid('Unknown request URL');

@@ -10,6 +10,7 @@ import {
   plainHead,
   type Step,
   stepCount,
+  USUAL,
   usageSoFar,
 } from './dialect.ts';
 
@@ -25,12 +26,7 @@ export const vllmDialect: Dialect = {
   engine: 'vllm',
   headers: { server: 'uvicorn', vary: 'Origin' },
   streamHeaders: { 'content-type': 'text/event-stream; charset=utf-8' },
-  sendsDate: true,
-  jsonContentType: 'application/json',
-  hintsKeepAlive: false,
-  headersBeforeFirstToken: true,
-  servesAnyModel: false,
-  maxRequestsPerConnection: 0,
+  ...USUAL,
   health: '',
   models: (names, maxModelTokens, createdSeconds) => ({
     object: 'list',
@@ -71,12 +67,7 @@ export const vllmDialect: Dialect = {
     created: createdSeconds,
     model,
     data: vectors.map((embedding, index) => ({ index, object: 'embedding', embedding })),
-    usage: {
-      prompt_tokens: promptTokens,
-      total_tokens: promptTokens,
-      completion_tokens: 0,
-      prompt_tokens_details: null,
-    },
+    usage: { ...counts({ promptTokens, completionTokens: 0 }), prompt_tokens_details: null },
   }),
   error(failure, context) {
     const status = STATUS_OF[failure.code];
@@ -104,7 +95,9 @@ function usageOptions(answer: Answer): { atEnd: boolean; running: boolean } {
 
 function toStep(answer: Answer, position: number, options: { atEnd: boolean; running: boolean }): Step {
   const running = (choice: Choice, tokens: number): JsonObject =>
-    options.running ? { usage: runningUsage(usageSoFar(choice.usage, tokens)) } : {};
+    options.running
+      ? { usage: { ...counts(usageSoFar(choice.usage, tokens)), completion_tokens_details: null } }
+      : {};
   const chunk = (choices: JsonObject, rest: JsonObject): string =>
     event({ ...plainHead(answer, 'chunk'), choices: [choices], ...rest });
   const generating = answer.choices.filter((choice) => position < choice.tokenCount);
@@ -121,11 +114,8 @@ function toStep(answer: Answer, position: number, options: { atEnd: boolean; run
     if (answer.kind === 'completion') return chunk(completionChoice(choice, token.text, isLast), rest);
     const isCall = token.kind === 'call' || token.kind === 'arguments';
     const finish = { index: choice.index, delta: {}, ...chatEnding(choice, true) };
-    const said = {
-      index: choice.index,
-      delta: toDelta(choice, token),
-      ...chatEnding(choice, isLast && !isCall),
-    };
+    const ending = chatEnding(choice, isLast && !isCall);
+    const said = { index: choice.index, delta: toDelta(choice, token), ...ending };
     if (!isLast || !isCall) return chunk(said, rest);
     return [chunk(said, running(choice, position + 1)), chunk(finish, rest)];
   });
@@ -191,7 +181,7 @@ function wholeChoice(answer: Answer, choice: Choice): JsonObject {
   return { index: choice.index, message, ...ending, routed_experts: null };
 }
 
-function counts(usage: Usage): JsonObject {
+function counts(usage: Pick<Usage, 'promptTokens' | 'completionTokens'>): JsonObject {
   return {
     prompt_tokens: usage.promptTokens,
     total_tokens: usage.promptTokens + usage.completionTokens,
@@ -210,10 +200,6 @@ function usageMember({ kind, usage }: Answer): JsonObject {
   };
 }
 
-function runningUsage(usage: Usage): JsonObject {
-  return { ...counts(usage), completion_tokens_details: null };
-}
-
 function wholeUsage({ kind, usage }: Answer): JsonObject {
   return {
     ...counts(usage),
@@ -230,15 +216,10 @@ function wording(
   failure: Failure,
   { models, maxModelTokens }: { readonly models: readonly string[]; readonly maxModelTokens: number },
 ): { message: string; type: string; param: string | null } {
-  const invalid = (
-    type: string,
-    at: string,
-    what: string,
-  ): { message: string; type: string; param: string } => ({
-    message: `1 validation error:\n  {'type': '${type}', 'loc': '${at}', 'msg': '${what}'}`,
-    type: 'Bad Request',
-    param: at,
-  });
+  const invalid = (type: string, param: string, what: string) => {
+    const message = `1 validation error:\n  {'type': '${type}', 'loc': '${param}', 'msg': '${what}'}`;
+    return { message, type: 'Bad Request', param };
+  };
   switch (failure.code) {
     case 'invalid_json':
       return invalid('json_invalid', 'body', 'JSON decode error');

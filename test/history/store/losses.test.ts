@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { RecordLoss } from '#otel/ledger';
 import { RecordFeed } from '../../../src/history/feed/record-feed.ts';
 import { runQuery } from '../../../src/history/queries/run-query.ts';
-import type { Answer } from '../../../src/history/query.ts';
+import type { Answer, RecordsAnswer } from '../../../src/history/query.ts';
 import type { HistoryStore } from '../../../src/history/store/history-store.ts';
 import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
 
@@ -106,18 +106,38 @@ it('lists the records of one tenant in pages, each once, with its digest', async
 
 it('makes a database of version 1 one of this version, with all that is in it', async () => {
   const before = openStore(path).store;
-  before.write(toBatch([makeRecord({ tenant: 'acme' })]), START_MS);
+  const records = Array.from({ length: 300 }, () => makeRecord({ tenant: 'acme' }));
+  // A block, and a chunk that waits to be one.
+  for (const part of [records.slice(0, 256), records.slice(256)]) before.write(toBatch(part), START_MS);
   before.close();
   const db = new DatabaseSync(path);
-  db.exec(
-    'DROP TABLE losses; ALTER TABLE meta DROP COLUMN losses_ms; ALTER TABLE usage_minutes DROP COLUMN crc; ALTER TABLE usage_hours DROP COLUMN crc; PRAGMA user_version = 1',
+  const blocks = db.prepare('SELECT first, names FROM blocks').all();
+  const ids = Buffer.concat(
+    db
+      .prepare('SELECT ids FROM record_ids ORDER BY first')
+      .all()
+      .map((row) => row.ids as Uint8Array),
   );
+  db.exec(
+    `DROP TABLE losses; ALTER TABLE meta DROP COLUMN losses_ms; ALTER TABLE usage_minutes DROP COLUMN crc;
+     ALTER TABLE usage_hours DROP COLUMN crc; ALTER TABLE blocks DROP COLUMN names; DROP TABLE record_ids;
+     CREATE TABLE block_keys (first INTEGER PRIMARY KEY, keys BLOB NOT NULL); PRAGMA user_version = 1`,
+  );
+  const insert = db.prepare('INSERT INTO block_keys VALUES (?, ?)');
+  for (const { first, names } of blocks) insert.run(Number(first), Buffer.concat([ids, names as Uint8Array]));
   db.close();
   const { store, setAside } = openStore(path);
   expect(setAside).toBeNull();
-  expect((await statementOf(store)).records).toHaveLength(1);
   expect(store.kept().lossesMs).toBe(START_MS);
+  const later = makeRecord({ tenant: 'acme' });
+  store.write(toBatch([later]), START_MS);
   write(store, [loss(1)]);
   expect((await statementOf(store)).losses).toHaveLength(1);
+  expect((await statementOf(store, { limit: 1_000 })).records).toHaveLength(301);
+  for (const { request_id } of [records[0], records[299], later].filter((each) => each !== undefined)) {
+    const query = { kind: 'find', id: request_id, limit: 10 } as const;
+    const found = (await runQuery(store.db, query, () => store.kept())) as RecordsAnswer;
+    expect(found.records.map(({ record }) => record.request_id)).toEqual([request_id]);
+  }
   store.close();
 });
