@@ -7,8 +7,11 @@ import { RecentCount } from './recent-count.ts';
 /** Fewer in a minute are what a limit is for. */
 const MANY = 3;
 
-/** For so long after the last refused request, the limit counts as reached, and longer while there is no room in it. */
-const LASTS_SECONDS = 10;
+/**
+ * For so long after the last refused request, the limit counts as reached, and longer while there is no room in it. In a
+ * budget of tokens there is nearly always some: clients that need more wait for up to a minute, as Retry-After says.
+ */
+const LASTS_SECONDS = { max_inflight: 10, requests_per_minute: 10, tokens_per_minute: 60 } as const;
 
 /** Limits beyond this number are not watched: names may come from clients. */
 const MAX_WATCHED = 1_000;
@@ -30,26 +33,28 @@ export function createLimitProducer(
   holders: () => SilentHolders,
   nowMs: () => number,
 ): Producer {
-  const watched = new Map<string, { readonly refusals: Refusals; readonly recent: RecentCount }>();
+  const watched = new Map<string, { refusals: Refusals; recent: RecentCount; isReached: boolean }>();
   return () => {
     for (const refusals of rows.takeRefusals()) {
       const key = `${refusals.limit} ${refusals.name}`;
-      const known = watched.get(key) ?? { refusals, recent: new RecentCount(nowMs) };
+      const known = watched.get(key) ?? { refusals, recent: new RecentCount(nowMs), isReached: false };
       if (watched.size < MAX_WATCHED || watched.has(key)) watched.set(key, known);
       known.recent.add(refusals.count);
     }
     if (watched.size === 0) return [];
     const held = holders();
     const found: { readonly finding: Finding; readonly refused: number }[] = [];
-    for (const [key, { refusals, recent }] of watched) {
+    for (const [key, known] of watched) {
+      const { refusals, recent } = known;
       const refused = recent.inLast(60);
       if (refused === 0) watched.delete(key);
       // A reload may have taken the limit away.
       const use = rows.useOf(refusals.name, refusals.limit);
-      if (refused < MANY || use === null) continue;
-      // Clients that wait for as long as Retry-After says are silent for longer.
-      if (recent.inLast(LASTS_SECONDS) === 0 && use.used < Math.min(use.share, use.allowed)) continue;
-      found.push({ finding: toFinding(refusals, refused, use, held), refused });
+      const hasRoom = use === null || use.used < Math.min(use.share, use.allowed);
+      const isOver = hasRoom && recent.inLast(LASTS_SECONDS[refusals.limit]) === 0;
+      known.isReached = refused >= (known.isReached ? 1 : MANY) && !isOver;
+      if (known.isReached && use !== null)
+        found.push({ finding: toFinding(refusals, refused, use, held), refused });
     }
     // Of several limits of one client or tenant the board takes the first.
     return found.sort((a, b) => b.refused - a.refused).map(({ finding }) => finding);

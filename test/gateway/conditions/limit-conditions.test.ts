@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { allocateClientLimits, ClientLimiter, ClientLimitTable, LimitRows } from '#access/limits';
 import { conditionsOf, linesOf, untilOver } from '#testkit/conditions.ts';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
@@ -8,6 +9,7 @@ import { createLimitProducer } from '../../../src/gateway/conditions/limit-condi
 type Rows = Parameters<typeof createLimitProducer>[0];
 type Refusals = ReturnType<Rows['takeRefusals']>[number];
 
+const NO_LIMITS = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
 const inflight = { limit: 'max_inflight' } as const;
 const requests = { limit: 'requests_per_minute' } as const;
 const tokens = { limit: 'tokens_per_minute' } as const;
@@ -73,6 +75,53 @@ test('a limit that clients reach again as soon as Retry-After lets them does not
     pass(1);
   }
 });
+
+test.each([
+  [300, 4],
+  [450, 3],
+  [600, 4],
+  [900, 4],
+  [900, 3],
+])(
+  'a budget of tokens that requests of %i from %i clients exceed is one condition, until they stop',
+  (estimate, count) => {
+    let nowMs = 0;
+    const table = new ClientLimitTable(allocateClientLimits(1), () => nowMs * 1e6);
+    const rows = new LimitRows(table);
+    rows.configureTenants({ jwt: null, tenantLimits: { acme: { ...NO_LIMITS, tokensPerMinute: 1_000 } } });
+    const limits = {
+      ...NO_LIMITS,
+      tokensPerMinute: 1_000,
+      owner: 'tenant',
+      row: rows.rowOfTenant('tenant', 'acme') ?? 0,
+    } as const;
+    const limiter = new ClientLimiter(table, 0);
+    const produce = createLimitProducer(
+      rows,
+      () => new Map(),
+      () => nowMs,
+    );
+    const returnsMs = Array.from({ length: count }, () => 0);
+    const seen: boolean[] = [];
+    const look = () => {
+      const isOn = [...produce()].length > 0;
+      if (isOn !== (seen.at(-1) ?? false)) seen.push(isOn);
+      nowMs += 1_000;
+    };
+    while (nowMs < 600_000) {
+      for (const [index, atMs] of returnsMs.entries()) {
+        if (nowMs < atMs) continue;
+        const admission = limiter.admit(limits);
+        if (admission.reserveTokens(estimate)) admission.end(estimate);
+        returnsMs[index] = nowMs + 1_000 * (admission.refusal?.retryAfterSeconds ?? 1);
+      }
+      look();
+    }
+    expect(seen).toEqual([true]);
+    while (nowMs < 700_000) look();
+    expect(seen).toEqual([true, false]);
+  },
+);
 
 test('of several limits of one subject the one that refuses most comes first', () => {
   const { told, refuse } = createProducer();
