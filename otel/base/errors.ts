@@ -12,10 +12,7 @@ export class TelemetryError extends Error {
 
 /** A variable, an address, a header or a certificate for the export cannot be used. */
 export class TelemetrySettingError extends TelemetryError {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause);
-    this.name = 'TelemetrySettingError';
-  }
+  override readonly name = 'TelemetrySettingError';
 }
 
 /** The code of a system error, for example `ENOSPC`; else `fallback`. Never its message, which may hold a path or an address. */

@@ -16,10 +16,7 @@ export class StartError extends Error {
  * a variable. The exit code is 2, as for a wrong key.
  */
 export class UnusableSettingError extends StartError {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause);
-    this.name = 'UnusableSettingError';
-  }
+  override readonly name = 'UnusableSettingError';
 }
 
 /** Awaits `promise`. A rejection becomes a StartError of one line: what failed, and the system's reason. */

@@ -81,17 +81,19 @@ export interface RampReport {
 
 /** Prints a snapshot as JSON. */
 export function printSnapshot(snapshot: Snapshot): string {
-  const drains = [...snapshot.drains].map(([name, { drained, version, since, reason, rampMs }]) => [
-    name,
-    [version, drained ? 1 : 0, since, reason, ...(rampMs === undefined ? [] : [rampMs])],
-  ]);
   return JSON.stringify({
     ...snapshot,
-    members: Object.fromEntries(snapshot.members),
-    drains: Object.fromEntries(drains),
-    ...(snapshot.gone === undefined ? {} : { gone: Object.fromEntries(snapshot.gone) }),
-    ...(snapshot.forgotten === undefined ? {} : { forgotten: Object.fromEntries(snapshot.forgotten) }),
-    ...(snapshot.left === undefined ? {} : { left: toLeftMembers(snapshot.left) }),
+    members: toMembers(snapshot.members),
+    drains: toMembers(snapshot.drains, ({ drained, version, since, reason, rampMs }) => [
+      ...[version, drained ? 1 : 0, since, reason],
+      ...(rampMs === undefined ? [] : [rampMs]),
+    ]),
+    gone: toMembers(snapshot.gone),
+    forgotten: toMembers(snapshot.forgotten),
+    left: toMembers(snapshot.left, ({ version, name, counts, restMs }) => [
+      ...[version, name, restMs],
+      toMembers(counts),
+    ]),
   });
 }
 
@@ -131,13 +133,13 @@ export function parseSnapshot(text: string): Snapshot | null {
 export function printHeartbeat(heartbeat: Heartbeat): string {
   return JSON.stringify({
     ...heartbeat,
-    heard: Object.fromEntries(heartbeat.heard),
-    drained: Object.fromEntries(heartbeat.drained),
-    inflight: Object.fromEntries(heartbeat.inflight),
-    ...(heartbeat.background === undefined ? {} : { background: toBackgroundMembers(heartbeat.background) }),
-    ...(heartbeat.used === undefined ? {} : { used: toUsedMembers(heartbeat.used) }),
-    ...(heartbeat.running === undefined ? {} : { running: toRunningMembers(heartbeat.running) }),
-    ...(heartbeat.ramps === undefined ? {} : { ramps: toRampMembers(heartbeat.ramps) }),
+    heard: toMembers(heartbeat.heard),
+    drained: toMembers(heartbeat.drained),
+    inflight: toMembers(heartbeat.inflight),
+    background: toMembers(heartbeat.background, ({ running, unknown }) => [running, unknown]),
+    used: toMembers(heartbeat.used, ({ requests, tokens }) => [requests, tokens]),
+    running: toMembers(heartbeat.running, ({ held, wanted }) => [held, wanted]),
+    ramps: toMembers(heartbeat.ramps, ({ elapsedMs, durationMs }) => [Math.round(elapsedMs), durationMs]),
   });
 }
 
@@ -173,65 +175,44 @@ export function parseHeartbeat(text: string): Heartbeat | null {
   };
 }
 
-function toLeftMembers(left: ReadonlyMap<string, LeftReport>): object {
-  const members = [...left].map(([home, { version, name, counts, restMs }]) => [
-    home,
-    [version, name, restMs, Object.fromEntries(counts)],
-  ]);
-  return Object.fromEntries(members);
+/** The members of an object with the entries of a map; undefined, which JSON leaves out, if there is none. */
+function toMembers<T>(
+  map: ReadonlyMap<string, T> | undefined,
+  toValue: (value: T) => unknown = (value) => value,
+): object | undefined {
+  return map && Object.fromEntries([...map].map(([name, value]) => [name, toValue(value)]));
+}
+
+/** The items of a list; none if it is no list. */
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function toLeftReport(value: unknown): LeftReport | null {
-  if (!Array.isArray(value)) return null;
-  const [version, name, restMs, counted] = value;
+  const [version, name, restMs, counted] = itemsOf(value);
   const counts = toMap(counted, toCount);
   const isReport = isLogicalTimestamp(version) && typeof name === 'string' && isCount(restMs);
   return isReport && counts !== null ? { version, name, restMs, counts } : null;
 }
 
-function toBackgroundMembers(background: ReadonlyMap<string, BackgroundCount>): object {
-  const members = [...background].map(([name, { running, unknown }]) => [name, [running, unknown]]);
-  return Object.fromEntries(members);
-}
-
 function toBackground(value: unknown): BackgroundCount | null {
-  if (!Array.isArray(value)) return null;
-  const [running, unknown] = value;
+  const [running, unknown] = itemsOf(value);
   return isCount(running) && isCount(unknown) ? { running, unknown } : null;
 }
 
-function toRampMembers(ramps: ReadonlyMap<string, RampReport>): object {
-  const members = [...ramps].map(([name, { elapsedMs, durationMs }]) => [
-    name,
-    [Math.round(elapsedMs), durationMs],
-  ]);
-  return Object.fromEntries(members);
-}
-
 function toRampReport(value: unknown): RampReport | null {
-  if (!Array.isArray(value)) return null;
-  const [elapsedMs, durationMs] = value;
+  const [elapsedMs, durationMs] = itemsOf(value);
   return isCount(elapsedMs) && isRamp(durationMs) ? { elapsedMs, durationMs } : null;
 }
 
-function toUsedMembers(used: ReadonlyMap<string, ClientUse>): object {
-  return Object.fromEntries([...used].map(([name, { requests, tokens }]) => [name, [requests, tokens]]));
-}
-
 function toClientUse(value: unknown): ClientUse | null {
-  if (!Array.isArray(value)) return null;
-  const [requests, tokens] = value;
+  const [requests, tokens] = itemsOf(value);
   const isUse = Number.isSafeInteger(requests) && Number.isSafeInteger(tokens);
   return isUse ? { requests: Number(requests), tokens: Number(tokens) } : null;
 }
 
-function toRunningMembers(running: ReadonlyMap<string, InflightReport>): object {
-  return Object.fromEntries([...running].map(([name, { held, wanted }]) => [name, [held, wanted]]));
-}
-
 function toInflightReport(value: unknown): InflightReport | null {
-  if (!Array.isArray(value)) return null;
-  const [held, wanted] = value;
+  const [held, wanted] = itemsOf(value);
   return isCount(held) && isCount(wanted) ? { held, wanted } : null;
 }
 
@@ -253,15 +234,14 @@ function toMap<T>(value: unknown, toKind: (value: unknown) => T | null): Readonl
 }
 
 function toDrain(value: unknown): DrainState | null {
-  if (!Array.isArray(value)) return null;
-  const [version, drained, since, reason, rampMs] = value;
+  const [version, drained, since, reason, rampMs] = itemsOf(value);
   const isDrain =
     isLogicalTimestamp(version) &&
     (drained === 0 || drained === 1) &&
     (since === null || typeof since === 'string') &&
     (reason === null || typeof reason === 'string') &&
     (rampMs === undefined || isRamp(rampMs));
-  const ramp = rampMs === undefined ? {} : { rampMs };
+  const ramp = isRamp(rampMs) ? { rampMs } : {};
   return isDrain ? { drained: drained === 1, since, reason, version, ...ramp } : null;
 }
 

@@ -17,10 +17,7 @@ export interface AdminClient {
 
 /** The admin API does not answer. The call may be repeated. */
 export class UnreachableError extends StartError {
-  constructor(message: string, cause: unknown) {
-    super(message, cause);
-    this.name = 'UnreachableError';
-  }
+  override readonly name = 'UnreachableError';
 }
 
 /** The admin API refuses the call. */

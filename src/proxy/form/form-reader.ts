@@ -5,10 +5,7 @@ import { type PartHead, parsePartHead } from './part-head.ts';
 
 /** The bytes are not a form that every parser reads in the same way. The message says why, and quotes nothing. */
 export class FormSyntaxError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'FormSyntaxError';
-  }
+  override readonly name = 'FormSyntaxError';
 }
 
 /** For the head of one part: field names, a file name, a media type. */
