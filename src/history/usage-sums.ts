@@ -33,7 +33,7 @@ export interface RequestSums {
   readonly failures: Map<string, number>;
   /** What they cost, by currency: a reload may change it. */
   readonly costs: Map<string, number>;
-  /** The bucket of each duration, and of each time to the first token. */
+  /** The bucket of each duration of a success, and of each time to the first token: a fast refusal is no fast answer. */
   readonly durations: number[];
   readonly firstTokens: number[];
 }
@@ -72,7 +72,6 @@ export class UsageSums {
     sums.requests += 1;
     sums.attempts += record.attempts ?? 0;
     sums.e2e_ms += record.e2e_ms;
-    delta.durations.push(toBucket(record.e2e_ms));
     if (ttft_ms !== undefined) {
       sums.ttft_ms += ttft_ms;
       delta.firstTokens.push(toBucket(ttft_ms));
@@ -85,6 +84,7 @@ export class UsageSums {
     if (cost !== undefined) addTo(delta.costs, currency ?? '', cost);
     const outcome = toOutcome(record);
     if (outcome === 'success') {
+      delta.durations.push(toBucket(record.e2e_ms));
       if (prompt_tokens === undefined && completion_tokens === undefined) sums.without_usage += 1;
     } else if (outcome !== 'other') countFailure(delta, outcome, record);
   }

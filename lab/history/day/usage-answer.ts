@@ -118,10 +118,11 @@ function reckon(counted: readonly Counted[]): Figures {
   const withCost = counted.filter((each) => toCost(each) !== undefined);
   const costs = Map.groupBy(withCost, ({ currency }) => currency);
   const times = fields.map(({ e2e_ms }) => e2e_ms ?? 0);
+  const isSuccess = ({ request: { outcome, fields } }: Counted) => outcome === null && fields.status < 300;
+  const successTimes = counted.filter(isSuccess).map(({ request }) => request.fields.e2e_ms ?? 0);
   const firstTimes = fields.flatMap(({ ttft_ms }) => (ttft_ms === undefined ? [] : [ttft_ms]));
   const withoutUsage = counted.filter(
-    ({ request: { outcome, fields } }) =>
-      outcome === null && fields.status < 300 && fields.prompt_tokens === undefined,
+    (each) => isSuccess(each) && each.request.fields.prompt_tokens === undefined,
   );
   return new Map<string, number | null>([
     ['requests', counted.length],
@@ -133,7 +134,7 @@ function reckon(counted: readonly Counted[]): Figures {
     ['cached_tokens', sum(fields, ({ cached_tokens }) => cached_tokens)],
     ['reasoning_tokens', sum(fields, ({ reasoning_tokens }) => reasoning_tokens)],
     ['gpu_seconds', sum(counted, toGpuSeconds)],
-    ...toTimes('e2e_ms', times),
+    ...toTimes('e2e_ms', times, successTimes),
     ...toTimes('ttft_ms', firstTimes),
     ['ttft_ms count', firstTimes.length],
     ...[...costs].map(([currency, own]) => [`cost ${currency}`, sum(own, toCost)] as const),
@@ -141,8 +142,13 @@ function reckon(counted: readonly Counted[]): Figures {
   ]);
 }
 
-function toTimes(name: string, times: readonly number[]): readonly (readonly [string, number | null])[] {
-  const sorted = times.toSorted((a, b) => a - b);
+/** `measured`: those of which the quantiles are. */
+function toTimes(
+  name: string,
+  times: readonly number[],
+  measured = times,
+): readonly (readonly [string, number | null])[] {
+  const sorted = measured.toSorted((a, b) => a - b);
   const quantile = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
   const mean = times.length === 0 ? null : times.reduce((sum, ms) => sum + ms, 0) / times.length;
   return [

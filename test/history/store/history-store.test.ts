@@ -109,6 +109,16 @@ it('sums what its records sum to, however they came, over a crash between any tw
   );
 });
 
+it('has quantiles of the requests that succeeded: who is refused many times gets no faster answers', async () => {
+  const { store } = openStore(path);
+  const refused = { status: 429, error_type: 'rate_limit_exceeded', e2e_ms: 1 };
+  store.write(toBatch([makeRecord({ e2e_ms: 4_000 }), ...Array(9).fill(makeRecord(refused))]), START_MS);
+  const { total } = await usageOf(store);
+  expect(total.duration.p50).toBeGreaterThan(3_800);
+  expect(total.sums).toMatchObject({ requests: 10, client_errors: 9, e2e_ms: 4_009 });
+  store.close();
+});
+
 it('says after a kill that the last second may be missing, and not after a shutdown', async () => {
   const first = openStore(path);
   first.store.close();

@@ -43,7 +43,9 @@ const sumsShape = {
   cached_tokens: count(),
   reasoning_tokens: count(),
   gpu_seconds: z.number(),
-  e2e_ms: z.object({ mean: milliseconds(), p50: milliseconds(), p95: milliseconds() }),
+  e2e_ms: z
+    .object({ mean: milliseconds(), p50: milliseconds(), p95: milliseconds() })
+    .describe('`mean` is of all requests, `p50` and `p95` are of those that succeeded.'),
   ttft_ms: z
     .object({ count: count(), mean: milliseconds(), p50: milliseconds(), p95: milliseconds() })
     .describe('Of the requests that had a first token.'),
