@@ -311,6 +311,13 @@ export class ReplicaControl {
 
   /** Resolves when nothing can be written to a removed replica any more. */
   async #publish(): Promise<void> {
+    // One that was removed, or is another server now, is no shadow for a while any more.
+    for (const [name, timer] of this.#trialEnds) {
+      if (this.registry.find(name)?.trial) continue;
+      clearTimeout(timer);
+      this.#trialEnds.delete(name);
+      this.#log.info({ replica: name, token_name: null }, 'shadow ends');
+    }
     const snapshot = this.registry.nextSnapshot();
     this.#streamTimes.take(
       new Map([...snapshot.cursors].map(([model, cursor]) => [toShownName(model), cursor])),

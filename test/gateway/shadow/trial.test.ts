@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { startShadowScene, toConfigured } from './scene.ts';
 
 const post = { method: 'POST' };
@@ -90,6 +91,20 @@ describe('a replica that becomes a shadow for a while', () => {
       ['shadow ends', 'admin'],
     ];
     await expect.poll(logged).toEqual([begun, ended, begun, ended, begun, ['shadow ends', null]]);
+  });
+
+  test('is none any more as another server, and the log says so once', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway, a, s } = scene;
+    await using other = await startFakeReplica();
+    await gateway.admin('/admin/replicas/s/shadow?for=10m', post);
+    gateway.writeConfig({ replicas: [a, { ...toConfigured(s), url: other.url }] });
+    await gateway.reload();
+    const ended = () => gateway.logLines.filter((line) => line.includes('shadow ends'));
+    expect(ended()).toHaveLength(1);
+    expect((await gateway.replicas())[1]).toMatchObject({ name: 's', url: other.url, shadow: null });
+    await gateway.admin('/admin/replicas/s/shadow?for=1ms', post);
+    await expect.poll(ended).toHaveLength(2);
   });
 
   test('by a reload becomes one, but not if it alone serves a model', async () => {
