@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { watchTimers } from '#testkit/timers.ts';
 import { DeadlineClock, type Timed, type TimeSource, toTickMs } from '../../src/wire/deadline-clock.ts';
 import { ScriptedTime } from './scripted-time.ts';
 
@@ -122,17 +123,13 @@ describe('the deadline clock', () => {
   });
 
   test('leaves no timer of the system behind', () => {
-    vi.useFakeTimers();
-    try {
-      const clock = new DeadlineClock(100);
-      const waiting = new Waiting(Number.POSITIVE_INFINITY);
-      clock.watch(waiting);
-      expect(vi.getTimerCount()).toBe(1);
-      clock.unwatch(waiting);
-      expect(vi.getTimerCount()).toBe(0);
-    } finally {
-      vi.useRealTimers();
-    }
+    const ticks = watchTimers('Interval', 60_000);
+    const clock = new DeadlineClock(60_000);
+    const waiting = new Waiting(Number.POSITIVE_INFINITY);
+    clock.watch(waiting);
+    expect(ticks).toMatchObject({ set: 1, left: 1 });
+    clock.unwatch(waiting);
+    expect(ticks).toMatchObject({ set: 1, left: 0 });
   });
 
   test('has the time of the system unless it is given another, and reads sockets before a deadline', async () => {

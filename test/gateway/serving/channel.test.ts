@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import fc from 'fast-check';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { watchTimers } from '#testkit/timers.ts';
 import {
   type CallTable,
   Channel,
@@ -13,15 +14,18 @@ import {
 interface Calls {
   double(value: number): Promise<number>;
   doubleSoon(value: number): Promise<number>;
+  doubleLate(value: number): Promise<number>;
   note(value: number): void;
   take(bytes: Uint8Array<ArrayBuffer>): void;
 }
 
 const SOON_MS = 10;
+const LATE_MS = 60_000;
 
 const TABLE: CallTable<Calls> = {
   double: 'ask',
   doubleSoon: { withinMs: () => SOON_MS },
+  doubleLate: { withinMs: () => LATE_MS },
   note: 'tell',
   take: { moves: ({ buffer }) => [buffer] },
 };
@@ -101,22 +105,18 @@ describe('a call over a channel', () => {
   });
 
   test('that has ended leaves no timer behind', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const { channel, near, far } = connect({ doubleSoon: async (value) => 2 * value });
-      const [answered, closed] = [channel.calls.doubleSoon(1), channel.calls.doubleSoon(2)];
-      expect(vi.getTimerCount()).toBe(2);
-      near.deliver(far);
-      await setImmediate();
-      far.deliver(near);
-      expect(await answered).toBe(2);
-      expect(vi.getTimerCount()).toBe(1);
-      channel.close(END);
-      await expect(closed).rejects.toBe(END);
-      expect(vi.getTimerCount()).toBe(0);
-    } finally {
-      vi.useRealTimers();
-    }
+    const deadlines = watchTimers('Timeout', LATE_MS);
+    const { channel, near, far } = connect({ doubleLate: async (value) => 2 * value });
+    const [answered, closed] = [channel.calls.doubleLate(1), channel.calls.doubleLate(2)];
+    expect(deadlines).toMatchObject({ set: 2, left: 2 });
+    near.deliver(far);
+    await setImmediate();
+    far.deliver(near);
+    expect(await answered).toBe(2);
+    expect(deadlines.left).toBe(1);
+    channel.close(END);
+    await expect(closed).rejects.toBe(END);
+    expect(deadlines.left).toBe(0);
   });
 
   test('whose arguments cannot be sent rejects', async () => {
@@ -179,6 +179,7 @@ test('the single worker of a thread is called without messages, by the same name
   const all = toDirectCalls<Calls>(TABLE, {
     double: async (value) => 2 * value,
     doubleSoon: () => Promise.reject(END),
+    doubleLate: () => Promise.reject(END),
     note: (value) => void noted.push(value),
     take: () => undefined,
   });

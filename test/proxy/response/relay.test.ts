@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Fingerprint } from '#replicas';
 import { toReading, undoRulesOf } from '#testkit/reading/response-reading.ts';
+import { watchTimers } from '#testkit/timers.ts';
 import { Fields } from '#wire/message';
 import { toRelayedHead } from '../../../src/proxy/attempt/headers.ts';
 import { RESPONSES } from '../../../src/proxy/endpoints/responses.ts';
@@ -370,24 +371,27 @@ describe('a finishing event that waits for the next one', () => {
   });
 
   test('leaves no timer behind, whatever it ended with', () => {
-    const next = openHeld();
+    const timers = watchTimers('Timeout', 50);
+    const openOne = () => open(STREAM, { reading: toReading({ undo: undoRulesOf('llamacpp') }) });
+    const next = openOne();
     next.send(delta);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(timers.set).toBe(0);
     next.send(finishing);
-    expect(vi.getTimerCount()).toBe(1);
+    expect(timers).toMatchObject({ set: 1, left: 1 });
     next.send(usage);
-    expect([vi.getTimerCount(), next.has(finishing)]).toEqual([0, true]);
+    expect([timers.left, next.http.text().includes(finishing)]).toEqual([0, true]);
     next.send(finishing);
     next.relay.stop();
-    expect(vi.getTimerCount()).toBe(0);
-    const ended = openHeld();
+    expect(timers).toMatchObject({ set: 2, left: 0 });
+    const ended = openOne();
     ended.send(finishing);
     expect(ended.end()).toContain(finishing);
-    expect(vi.getTimerCount()).toBe(0);
-    const broken = openHeld();
+    expect(timers).toMatchObject({ set: 3, left: 0 });
+    const broken = openOne();
     broken.send(finishing);
     broken.relay.breakOff('upstream_failed');
-    expect([vi.getTimerCount(), broken.has(finishing)]).toEqual([0, true]);
+    expect(broken.http.text()).toContain(finishing);
+    expect(timers).toMatchObject({ set: 4, left: 0 });
   });
 });
 

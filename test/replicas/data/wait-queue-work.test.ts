@@ -2,6 +2,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { WaitTable } from '#replicas/shared';
 import { EventLog } from '#testkit/event-log.ts';
 import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '#testkit/pool.ts';
+import { watchTimers } from '#testkit/timers.ts';
 import { Lease } from '../../../src/replicas/data/lease.ts';
 import type { PickContext } from '../../../src/replicas/data/open-candidates.ts';
 import type { Replica } from '../../../src/replicas/data/replica.ts';
@@ -101,11 +102,11 @@ test('requests whose models come to share their replicas are served in the order
 });
 
 test('a request that ends its wait leaves no timer', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const timeouts = watchTimers('Timeout', LIMITS.timeoutMs);
   const { wait } = createQueue();
   const { result, abandon } = wait('m');
-  expect(vi.getTimerCount()).toBe(1);
+  expect(timeouts).toMatchObject({ set: 1, left: 1 });
   abandon();
   expect(await result).toBe('gone');
-  expect(vi.getTimerCount()).toBe(0);
+  expect(timeouts).toMatchObject({ set: 1, left: 0 });
 });
