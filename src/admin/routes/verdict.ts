@@ -65,6 +65,9 @@ const pairsSchema = z
       })
       .describe('Of requests at temperature 0 or with a seed.'),
     tool_calls: z.object({ compared: count(), same: count() }),
+    waiting: count().describe(
+      'Pairs that are not in `requests`: they are compared in blocks of at least ten.',
+    ),
     skipped: z
       .record(z.string(), count())
       .describe('Requests that were not copied although it was their turn, by reason.'),

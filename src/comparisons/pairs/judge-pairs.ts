@@ -14,6 +14,8 @@ export interface PairsReport {
     readonly again: PairFigures['outputs']['again'];
   };
   readonly tool_calls: PairFigures['tools'];
+  /** Pairs beyond those that were compared. */
+  readonly waiting: number;
   /** Requests that were not copied since the candidate is a shadow, by reason. */
   readonly skipped: Readonly<Record<string, number>>;
   readonly candidate: SideReport;
@@ -42,13 +44,13 @@ export interface SideReport {
 
 /** Judges shadows by their pairs. */
 export function judgePairs(
-  { comparison, silentOnes }: RunningPairs,
+  { comparison, silentOnes, waiting }: RunningPairs,
   surroundings: JudgeSurroundings,
   settings: { readonly falseAlarm: number; readonly missed: number },
 ): Verdict {
   const { kind, wrong } = comparison.judge(settings);
   const known = {
-    summary: comparison.toText(),
+    summary: comparison.toText(waiting),
     requests: comparison.pairs,
     baselineRequests: comparison.pairs,
     figures: toFigures(comparison.figures),
@@ -87,7 +89,7 @@ function toFigures({ ratios, own, peer }: PairFigures): Verdict['figures'] {
 
 /** What the pairs show, for a report. The replicas: those of each side, for their prices. */
 export function toPairsReport(
-  { comparison: { figures }, skipsOf }: RunningPairs,
+  { comparison: { figures }, skipsOf, waiting }: RunningPairs,
   replicas: {
     readonly candidate: readonly RegisteredReplica[];
     readonly baseline: readonly RegisteredReplica[];
@@ -109,6 +111,7 @@ export function toPairsReport(
     ratios: Object.fromEntries(ratios),
     outputs: { compared, equal, parts_after: partsAfter, again },
     tool_calls: figures.tools,
+    waiting,
     skipped: skipsOf(replicas.candidate.map(({ name }) => name)),
     candidate: toSide(figures.own, replicas.candidate),
     baseline: toSide(figures.peer, replicas.baseline),

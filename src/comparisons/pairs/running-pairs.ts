@@ -22,6 +22,11 @@ export class RunningPairs {
     this.#blockSinceMs = sinceMs;
   }
 
+  /** Pairs that are not compared yet: those of a block that is not full. */
+  get waiting(): number {
+    return this.#block.length;
+  }
+
   /** The shadows among the candidate that have had all the copies that they may have, and end none. */
   readonly silentOnes = ({ candidate }: Groups): readonly string[] =>
     [...candidate].filter((name) => this.#log.isSilent(name));

@@ -4,8 +4,9 @@ import type { PairFigures, SideTally } from './pair-figures.ts';
 import type { PairDimension } from './pair-measures.ts';
 
 /** The figures that people follow, in few words: `first token ×1.02, gaps ×0.99, 98 % of outputs equal, 412 pairs`. */
-export function toPairText({ ratios, own, peer, outputs }: PairFigures): string {
-  if (own.answers === 0) return 'too few pairs';
+export function toPairText({ ratios, own, peer, outputs }: PairFigures, waiting: number): string {
+  if (own.answers === 0 && waiting === 0) return 'no pairs';
+  if (own.answers === 0) return `${waiting} ${waiting === 1 ? 'pair' : 'pairs'}, too few to compare`;
   const ratio = (words: string, measure: keyof PairFigures['ratios']) => {
     const value = ratioAt(ratios[measure], 0.5);
     return value === null ? [] : [`${words} ×${value.toFixed(2)}`];

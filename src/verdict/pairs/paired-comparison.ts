@@ -84,9 +84,9 @@ export class PairedComparison {
     return explainWrongPairs(this.figures, wrong);
   }
 
-  /** The figures that people follow, in few words. */
-  toText(): string {
-    return toPairText(this.figures);
+  /** The figures that people follow, in few words. `waiting`: how many pairs there are beyond those that were compared. */
+  toText(waiting: number): string {
+    return toPairText(this.figures, waiting);
   }
 
   #isSuspicious(): boolean {

@@ -49,6 +49,17 @@ describe('a report of pairs', () => {
     for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(4);
   });
 
+  test('counts also the pairs that were too few for a block', () => {
+    const reportOf = (requests: number, waiting: number) => {
+      const answer = { requests, pairs: { waiting } };
+      return toMarkdownReport(readPairs(answer, { candidate: 's', share: '10%', for: '1m' }));
+    };
+    expect(reportOf(0, 5)).toContain(
+      ': 5 pairs of answers to the same requests, 5 of them not compared (a block has at least ten).',
+    );
+    expect(reportOf(1_200, 0)).toContain(': 1,200 pairs of answers to the same requests.');
+  });
+
   test('says why a side has no cost: no tokens, or no prices', () => {
     const idle = { ...compared, candidate: { ...compared.candidate, tokens: 0 } };
     expect(toMarkdownReport(idle)).toMatch(/^\| cost of .* \| no tokens \| no prices \|$/m);

@@ -78,6 +78,7 @@ export interface ShadowVerdict {
       readonly again: Readonly<Record<string, number>>;
     };
     readonly tool_calls: { readonly compared: number; readonly same: number };
+    readonly waiting: number;
     readonly skipped: Readonly<Record<string, number>>;
     readonly candidate: { readonly cost_per_million: number | null };
   } | null;

@@ -47,6 +47,20 @@ describe('the verdict on a shadow', () => {
     expect(verdict.figures).toMatchObject({ error_share: 0, lengths_ratio: expect.closeTo(1, 1) });
   });
 
+  test('tells of pairs that are too few to compare', async () => {
+    await using scene = await startShadowScene();
+    await scene.untilCopied(5);
+    await expect
+      .poll(() => askVerdict(scene.gateway), { timeout: 20_000 })
+      .toMatchObject({
+        requests: 0,
+        pairs: { waiting: 5 },
+        sentence: expect.stringContaining(
+          'cannot be judged yet: 5 pairs, too few to compare; about 300 more',
+        ),
+      });
+  });
+
   test('says that outputs differ, after which token, and that the shadow repeats its own', async () => {
     await using scene = await startShadowScene({ shadow: { max_inflight: 50 } });
     scene.a.answer(words('The capital ', 'of France ', 'is Paris, ', 'of course'));

@@ -12,7 +12,7 @@ function compare(changes: Partial<PairScenario>, pairs: number) {
     const { kind, wrong } = comparison.judge({ falseAlarm: 0.001, missed: 0.05 });
     if (kind !== 'open') return { kind, wrong, text: comparison.explain(wrong) };
   }
-  return { kind: 'open', wrong: [], text: comparison.toText() };
+  return { kind: 'open', wrong: [], text: comparison.toText(0) };
 }
 
 describe('a comparison of pairs', () => {
@@ -30,6 +30,15 @@ describe('a comparison of pairs', () => {
     expect(kind).toBe('bad');
     expect(wrong).toContain(dimension);
     expect(text).not.toBe('');
+  });
+
+  test('says how many pairs there are before it has compared any', () => {
+    const comparison = new PairedComparison(1.01);
+    expect([0, 1, 5].map((waiting) => comparison.toText(waiting))).toEqual([
+      'no pairs',
+      '1 pair, too few to compare',
+      '5 pairs, too few to compare',
+    ]);
   });
 
   test('takes outputs that differ by chance on both sides for no difference', () => {

@@ -28,7 +28,7 @@ export function toHtmlReport(compared: ComparedPairs): string {
   const body = [
     `<h1>${escapeHtml(title)}</h1>`,
     `<p class="verdict ${kind}">${escapeHtml(sentence)}</p>`,
-    `<p>${escapeHtml(settings)}: ${pairs.toLocaleString('en')} pairs of answers to the same requests.</p>`,
+    `<p>${escapeHtml(settings)}: ${pairs}.</p>`,
     '<h2>The shadow as a multiple of its primary, pair by pair</h2>',
     ...ratios.map(
       (ratio) =>

@@ -11,7 +11,7 @@ export function toMarkdownReport(compared: ComparedPairs): string {
     '',
     `**${sentence}**`,
     '',
-    `${settings}: ${pairs.toLocaleString('en')} pairs of answers to the same requests.`,
+    `${settings}: ${pairs}.`,
     '',
     '| The shadow as a multiple of its primary | 10 % of pairs below | median | 90 % below |',
     '|---|---:|---:|---:|',

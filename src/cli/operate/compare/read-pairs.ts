@@ -28,7 +28,8 @@ export interface ComparedPairs {
   readonly verdict: string;
   readonly sentence: string;
   readonly settings: string;
-  readonly pairs: number;
+  /** How many, in words. */
+  readonly pairs: string;
   readonly ratios: readonly ComparedRatio[];
   readonly outputs: {
     readonly compared: number;
@@ -73,7 +74,7 @@ export function readPairs(
     verdict: toOneLine(String(memberOf(answer, 'verdict'))),
     sentence: toOneLine(`${candidate} ${String(memberOf(answer, 'sentence'))}`),
     settings: toOneLine(`${share} of the requests were copied for ${length}, ${times.join(' to ')}`),
-    pairs: numberOf(answer, 'requests'),
+    pairs: toPairsText(numberOf(answer, 'requests'), numberOf(pairs, 'waiting')),
     ratios: Object.entries(TITLES).flatMap(([measure, title]) => {
       const ratio = memberOf(memberOf(pairs, 'ratios'), measure);
       if (ratio === undefined) return [];
@@ -94,6 +95,11 @@ export function readPairs(
     baseline: toSide(memberOf(pairs, 'baseline'), namesOf(answer, 'baseline')),
     skipped: countsOf(memberOf(pairs, 'skipped')),
   };
+}
+
+function toPairsText(compared: number, waiting: number): string {
+  const rest = waiting === 0 ? '' : `, ${waiting} of them not compared (a block has at least ten)`;
+  return `${(compared + waiting).toLocaleString('en')} pairs of answers to the same requests${rest}`;
 }
 
 function toSide(side: unknown, names: string): ComparedSide {
