@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { factsOf, keysOf, nameOf } from './schema/keys.ts';
 import { type Config, configSchema } from './schema.ts';
+import { isObject } from './validation/violation.ts';
 
 /** What a reload would do. Key paths are those of the file; a list counts as one key. */
 export interface ReloadPlan {
@@ -14,7 +15,8 @@ export interface ReloadPlan {
 }
 
 /** Compares the configuration in effect with the next one. */
-export function planReload(current: Config, next: Config): ReloadPlan {
+export function planReload(current: Config, wanted: Config): ReloadPlan {
+  const next = wanted.currency === current.currency ? wanted : withFormerPrices(wanted, current);
   const changed: string[] = [];
   const needsRestart: string[] = [];
 
@@ -24,7 +26,7 @@ export function planReload(current: Config, next: Config): ReloadPlan {
     if (isDeepStrictEqual(before, wanted)) return before;
     const isOwn = isReloaded || factsOf(schema).isReloaded === true || isOtherPassword(keyPath, values);
     const parts = partsOf(schema, values);
-    if (parts.length > 0 && isSection(before) && isSection(wanted)) {
+    if (parts.length > 0 && isObject(before) && isObject(wanted)) {
       const merged = parts.map(({ key, name, schema: part }) => {
         const own = [before[name], wanted[name]] as const;
         return [name, merge(part, keyPath === '' ? key : `${keyPath}.${key}`, own, isOwn)] as const;
@@ -52,8 +54,11 @@ function partsOf(schema: z.core.$ZodType, values: Values) {
   return Object.entries(keysOf(schema)).map(([key, own]) => ({ key, name: nameOf(key, own), schema: own }));
 }
 
-function isSection(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
+/** Prices wait for the restart that another currency needs: until then costs have the name of the former one. */
+function withFormerPrices(next: Config, { replicas, gpuHourPrice }: Config): Config {
+  const prices = new Map(replicas.map((replica) => [replica.name, replica.gpuHourPrice]));
+  const priced = next.replicas.map((each) => ({ ...each, gpuHourPrice: prices.get(each.name) ?? null }));
+  return { ...next, gpuHourPrice, replicas: priced };
 }
 
 /** Whether two URLs of `state.redis` differ in nothing but user and password, which the next connection uses. */

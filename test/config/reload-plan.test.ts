@@ -72,6 +72,16 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
     expect(config.replicas.map(({ name }) => name)).toEqual(['a', 'b']);
   });
 
+  it('leaves prices as they are where the currency needs a restart: costs would have the name of the former one', () => {
+    const [a, b] = ['a', 'b'].map((name) => `{ name: ${name}, url: "http://${name}:8000", gpu_model: H }`);
+    const before = parse(`replicas: [${a}]\ngpu_hour_price: { H: 2 }\ncurrency: EUR`);
+    const after = `replicas: [${a}, ${b}]\ngpu_hour_price: { H: 300 }\n`;
+    const { config, changed, needsRestart } = planReload(before, parse(`${after}currency: JPY`));
+    expect({ changed, needsRestart }).toEqual({ changed: ['replicas'], needsRestart: ['currency'] });
+    expect(config.replicas.map(({ gpuHourPrice }) => gpuHourPrice)).toEqual([2, null]);
+    expect(planReload(before, parse(`${after}currency: EUR`)).config.replicas[1]?.gpuHourPrice).toBe(300);
+  });
+
   it('names each alias as a key, and a section that only one of the files has as one', () => {
     const both = plan(
       'aliases: { a: m, b: m }\n',
