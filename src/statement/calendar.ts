@@ -13,7 +13,7 @@ export interface Month {
 
 /** The days of a month such as `2026-11`; null: it is none. Throws a RangeError if there is no such zone. */
 export function toMonth(month: string, timeZone: string): Month | null {
-  const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(month) ?? [];
+  const [, year, number] = /^([1-9]\d{3})-(0[1-9]|1[0-2])$/.exec(month) ?? [];
   if (year === undefined || number === undefined) return null;
   const clock = new ZoneClock(timeZone);
   const first = (index: number) => Date.UTC(Number(year), Number(number) - 1, index);

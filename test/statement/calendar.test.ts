@@ -36,6 +36,6 @@ it('finds the day of each moment', () => {
   expect(dayOf(days, '2026-11-30T22:59:59.999Z')).toBe('2026-11-30');
 });
 
-it.each(['2026-13', '2026-00', '26-01', '2026-1', '', 'November'])('knows no month %j', (text) => {
+it.each(['2026-13', '2026-00', '26-01', '0026-01', '2026-1', '', 'November'])('knows no month %j', (text) => {
   expect(toMonth(text, 'UTC')).toBeNull();
 });
