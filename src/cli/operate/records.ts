@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { itemsOf, memberOf } from '#base/parsed';
-import { type AdminClient, openAdmin, UnreachableError } from '#cli/admin-client';
+import { type AdminClient, openGateways, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, type TextSink, UsageError } from '#cli/command';
 import { createPaint, tableWidthOf } from '#cli/terminal';
@@ -29,9 +29,9 @@ export async function records(invocation: Invocation): Promise<number> {
     throw new UsageError("option '--interval' needs '--follow'");
   const search = { filters: toFilters(values), limit: toLimit(values.limit, isOfHistory(values)) };
   if (isOfHistory(values)) return await historicRecords(invocation, values, search);
-  const { admin = [], ...trust } = values;
-  if (admin.length > 1) throw new UsageError("several '--admin' need '--since', '--request' or '--trace'");
-  const client = await openAdmin(admin[0] === undefined ? trust : { ...trust, admin: admin[0] }, env);
+  const [client, another] = await openGateways(values, env);
+  if (client === undefined || another !== undefined)
+    throw new UsageError("several '--admin' need '--since', '--request' or '--trace'");
   const write = createWriter(invocation, { asJson: values.json === true, isWide: values.wide === true });
   const first = await client.call('GET', toPath(search, 0));
   write(first);

@@ -8,9 +8,10 @@ import { parseDuration } from '#config/values';
 import { printJson } from '../print-json.ts';
 
 /** As those of `gateway rollout`: 1 and 2 say that there is no verdict. */
-const EXIT_CODES = { good: 0, bad: 3, undecided: 4 } as const;
+export const EXIT_CODES = { good: 0, bad: 3, undecided: 4 } as const;
 
-const STYLES: Readonly<Record<keyof typeof EXIT_CODES, Style>> = {
+/** How a verdict looks. */
+export const VERDICT_STYLES: Readonly<Record<keyof typeof EXIT_CODES, Style>> = {
   good: 'green',
   bad: 'red',
   undecided: 'yellow',
@@ -40,7 +41,7 @@ export async function verdict({ args, env, stdout, signals }: Invocation): Promi
   else {
     const paint = createPaint(stdout, env);
     const line = toOneLine(`${candidate} ${found.sentence}`);
-    stdout.write(`${paint(line, STYLES[found.verdict])}\n${toSpanLine(found.answer)}\n`);
+    stdout.write(`${paint(line, VERDICT_STYLES[found.verdict])}\n${toSpanLine(found.answer)}\n`);
   }
   return EXIT_CODES[found.verdict];
 }

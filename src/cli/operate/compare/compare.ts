@@ -8,12 +8,10 @@ import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, toOneLine } from '#cli/terminal';
 import { parseDuration, printDuration } from '#config/values';
 import { printJson } from '../../print-json.ts';
+import { EXIT_CODES, VERDICT_STYLES } from '../verdict.ts';
 import { toHtmlReport } from './html-report.ts';
 import { toMarkdownReport } from './markdown-report.ts';
 import { type ComparedPairs, readPairs } from './read-pairs.ts';
-
-/** As those of `gateway verdict`. */
-const EXIT_CODES = { good: 0, bad: 3, undecided: 4 } as const;
 
 const LOOK_EVERY_MS = 1_000;
 /** The gateway ends what is not said again for so long, so that a command that is killed leaves no shadow behind. */
@@ -78,8 +76,8 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
     if (report !== undefined) await writeReport(report, compared);
     if (json === true) printJson(stdout, found.answer);
     else {
-      const style = { good: 'green', bad: 'red', undecided: 'yellow' } as const;
-      stdout.write(`${paint(toOneLine(`${candidate} ${found.sentence}`), style[found.verdict])}\n`);
+      const line = toOneLine(`${candidate} ${found.sentence}`);
+      stdout.write(`${paint(line, VERDICT_STYLES[found.verdict])}\n`);
       stdout.write(toMarkdownReport(compared).split('\n').slice(4).join('\n'));
       if (report !== undefined) stdout.write(`\nThe report is in ${report}\n`);
     }
