@@ -215,6 +215,27 @@ export const REPLICA_SCENES: readonly Scene[] = [
     },
   },
   {
+    id: 'shadow_silent',
+    subject: 's',
+    isSlow: true,
+    async play(stage) {
+      const [a, s] = [await stage.replica('a'), await stage.replica('s')];
+      const gateway = await stage.gateway({
+        replicas: [toEntry(a), { ...toEntry(s), role: 'shadow' }],
+        shadow: { requests: '100%', max_inflight: 2 },
+      });
+      stage.traffic(gateway, 20);
+      return {
+        gateway,
+        bring: () => s.answer(hang),
+        mend() {
+          s.answer(answerJson(COMPLETION));
+          s.resetConnections();
+        },
+      };
+    },
+  },
+  {
     id: 'replica_backlog',
     subject: 'a',
     async play(stage) {

@@ -75,11 +75,11 @@ export class PairLog {
     counts.fullSince = 0;
   }
 
-  /** Whether a shadow has had all the copies that it may have for a while, and has ended none. */
-  isSilent(shadow: string): boolean {
-    const counts = this.#counts.get(shadow);
-    if (counts === undefined) return false;
-    return counts.fullSince >= SILENT_FULL && this.#nowMs() - counts.endedMs >= SILENT_MS;
+  /** For how long a shadow that has all the copies that it may have has ended none; null: it is not silent. */
+  silentMsOf(shadow: string): number | null {
+    const { fullSince = 0, endedMs = 0 } = this.#counts.get(shadow) ?? {};
+    const silentMs = this.#nowMs() - endedMs;
+    return fullSince >= SILENT_FULL && silentMs >= SILENT_MS ? silentMs : null;
   }
 
   /** Requests were not copied. */

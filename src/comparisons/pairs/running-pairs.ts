@@ -29,7 +29,7 @@ export class RunningPairs {
 
   /** The shadows among the candidate that have had all the copies that they may have, and end none. */
   readonly silentOnes = ({ candidate }: Groups): readonly string[] =>
-    [...candidate].filter((name) => this.#log.isSilent(name));
+    [...candidate].filter((name) => this.#log.silentMsOf(name) !== null);
 
   /** How many requests were not copied to these shadows, by reason. */
   readonly skipsOf = (names: readonly string[]): Readonly<Record<string, number>> => {

@@ -115,6 +115,17 @@ export const CONDITIONS = {
     remedy: "Drain the replica, read the engine's log, and restart it. `timeouts.silent` ends such streams.",
     place: 'replicas',
   },
+  shadow_silent: {
+    severity: 'notice',
+    subject: 'replica',
+    title: 'A shadow is silent',
+    sentence: '{subject} answers no copies: {inflight} in flight, and none has ended for {silence}',
+    figures: { inflight: 'count', silence: 'seconds' },
+    ...AT_ONCE,
+    means: 'No client waits for it. Nothing is compared meanwhile, and its verdict is bad.',
+    remedy: "Read the engine's log, and restart the engine.",
+    place: 'replicas',
+  },
   replica_backlog: {
     severity: 'warning',
     subject: 'replica',

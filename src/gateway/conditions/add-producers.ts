@@ -31,7 +31,7 @@ export function addProducers(composition: Composition, watched: Watched): void {
   const { board, inEffect } = composition;
   const { lostLogLines } = composition.collaborators;
   const { replicas, certificateWatcher, clientsWatcher, history } = watched;
-  board.add(createReplicaProducer(replicas.registry));
+  board.add(createReplicaProducer(replicas.registry, watched.dataPlane.pairLog));
   board.add(createModelProducer(replicas));
   board.add(createSourceProducer(() => replicas.sources));
   const peers = new PeerCertificates(() => replicas.registry.replicas, { nowMs, epochMs: Date.now });

@@ -1,15 +1,19 @@
+import type { PairLog } from '#comparisons';
 import type { Finding, Producer } from '#conditions';
 import { REASON_TEXTS } from '#replicas/reachability';
 import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 
 /** What is wrong with single replicas, as far as they themselves show it. A drained one is never wrong. */
-export function createReplicaProducer(registry: Pick<ReplicaRegistry, 'replicas'>): Producer {
-  return () => registry.replicas.flatMap((replica) => [...findingsOf(replica)]);
+export function createReplicaProducer(
+  registry: Pick<ReplicaRegistry, 'replicas'>,
+  shadows: Pick<PairLog, 'silentMsOf'>,
+): Producer {
+  return () => registry.replicas.flatMap((replica) => [...findingsOf(replica, shadows)]);
 }
 
-function* findingsOf(replica: RegisteredReplica): Generator<Finding> {
+function* findingsOf(replica: RegisteredReplica, shadows: Pick<PairLog, 'silentMsOf'>): Generator<Finding> {
   const subject = replica.name;
-  const { reachability, health, ramp } = replica;
+  const { reachability, health, ramp, inflight, shadow } = replica;
   const reached = toReachabilityFinding(subject, reachability.reason);
   if (reached !== null) yield { ...reached, ...toSince(reachability.since) };
   const judges = health?.failingBy ?? [];
@@ -22,6 +26,9 @@ function* findingsOf(replica: RegisteredReplica): Generator<Finding> {
   const { count: silent, running, oldestMs } = replica.silence;
   if (oldestMs !== null)
     yield { id: 'replica_streams_silent', subject, figures: { silent, running, oldest: oldestMs / 1_000 } };
+  const silentMs = shadow === null ? null : shadows.silentMsOf(subject);
+  if (silentMs !== null)
+    yield { id: 'shadow_silent', subject, figures: { inflight, silence: silentMs / 1_000 } };
   if (ramp !== null) yield { id: 'ramp_running', subject, figures: { share: ramp.share } };
 }
 

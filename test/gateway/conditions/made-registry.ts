@@ -37,6 +37,7 @@ function toReplica(made: MadeReplica): RegisteredReplica {
     reachability: { state: reason === null ? 'reachable' : 'unreachable', reason, since: null },
     health:
       made.health === undefined ? null : { state: made.health, failingBy: made.failingBy ?? [], since: null },
+    silence: { count: 0, running: 0, oldestMs: null },
     ramp: made.isRamping === true ? { share: 0.5 } : null,
     shadow: made.isShadow === true ? { since: null } : null,
   };
