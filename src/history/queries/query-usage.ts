@@ -83,9 +83,9 @@ const STEPS_PER_PIECE = 10;
 export async function queryUsage(
   db: DatabaseSync,
   query: UsageQuery,
-  { kept, pace }: { readonly kept: Kept; readonly pace: Pace },
-): Promise<Omit<UsageAnswer, 'kept' | 'unknown'> | null> {
-  const plan = toPlan(query, kept);
+  { readKept, pace }: { readonly readKept: () => Kept; readonly pace: Pace },
+): Promise<Omit<UsageAnswer, 'unknown'> | null> {
+  const plan = toPlan(query, readKept());
   const groups = new Map<string, Group>();
   const damaged = new Map<string, Gap>();
   const filtered = DIMENSIONS.filter((name) => query.filters[name] !== undefined);
@@ -113,6 +113,7 @@ export async function queryUsage(
   const nameless = query.by.map(() => '');
   const total = new Group(plan.fromMs, nameless, false);
   for (const group of groups.values()) total.addGroup(group);
+  const kept = readKept();
   return {
     kind: 'usage',
     ...{ fromMs: plan.fromMs, untilMs: plan.untilMs, resolution: plan.resolution },
@@ -120,6 +121,7 @@ export async function queryUsage(
     total: total.toRow(),
     unnamed,
     gaps: [...damaged.values()],
+    kept,
     isComplete: plan.fromMs >= (plan.resolution === 'minute' ? kept.minutesMs : kept.hoursMs) - HOUR_MS,
   };
 }

@@ -15,32 +15,31 @@ const MAX_GAPS = 100;
 const LONG_MS = 3_600_000;
 const BY_END = "reason IN ('killed', 'off', 'thread_ended')";
 
-/** Answers a query from the database. */
+/** Answers a query from the database. What is kept may become less while it takes, so that is read in the end. */
 export async function runQuery(
   db: DatabaseSync,
   query: Query,
   readKept: () => Kept,
 ): Promise<Answer | QueryRefusal> {
   const pace = new Pace();
-  const kept = readKept();
   if ('before' in query && !isOfFile(db, query)) return { kind: 'refused', reason: 'no_such_page' };
   switch (query.kind) {
     case 'find': {
       const found = await findRecords(db, query, pace);
       if (found.records.length === 0 && found.next !== null) return { kind: 'refused', reason: 'too_slow' };
       const gaps = found.records.length > 0 ? [] : readGaps(db, EVER);
-      return { kind: 'records', ...found, kept, gaps, unknown: [] };
+      return { kind: 'records', ...found, kept: readKept(), gaps, unknown: [] };
     }
     case 'records': {
       const found = await listRecords(db, query, pace);
       const unknown = found.records.length > 0 ? [] : findUnknown(db, query.filters);
-      return { kind: 'records', ...found, kept, gaps: readGaps(db, query), unknown };
+      return { kind: 'records', ...found, kept: readKept(), gaps: readGaps(db, query), unknown };
     }
     case 'usage': {
-      const usage = await queryUsage(db, query, { kept, pace });
+      const usage = await queryUsage(db, query, { readKept, pace });
       if (usage === null) return { kind: 'refused', reason: 'too_slow' };
       const unknown = usage.rows.length > 0 ? [] : findUnknown(db, query.filters);
-      return { ...usage, kept, gaps: readGaps(db, query, usage.gaps), unknown };
+      return { ...usage, gaps: readGaps(db, query, usage.gaps), unknown };
     }
     case 'statement': {
       const found = await queryStatement(db, query, pace);
@@ -49,7 +48,7 @@ export async function runQuery(
       return { kind: 'statement', ...found, kept: readKept(), gaps: readGaps(db, query), unknown };
     }
     case 'timeline':
-      return { kind: 'timeline', ...listEvents(db, query), kept, gaps: readGaps(db, query) };
+      return { kind: 'timeline', ...listEvents(db, query), kept: readKept(), gaps: readGaps(db, query) };
   }
 }
 

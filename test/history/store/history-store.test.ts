@@ -336,6 +336,16 @@ it('removes what a reload says is too old', async () => {
   store.close();
 });
 
+it('says of an answer what is kept when it ends, also if a reload has removed more meanwhile', async () => {
+  const { store } = openStore(path);
+  store.write(toBatch([makeRecord()]), START_MS);
+  const asked = recordsOf(store);
+  store.configure({ maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: HOUR_MS });
+  store.write(toBatch([], START_MS + DAY_MS), START_MS + DAY_MS);
+  expect((await asked).kept.recordsMs).toBe(START_MS + 1);
+  store.close();
+});
+
 it('takes over a lower limit later if nothing can be removed at the time', () => {
   const maxSizeBytes = 64 * 1024 ** 2;
   const { store } = openStore(path, { maxSizeBytes });
