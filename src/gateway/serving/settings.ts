@@ -6,7 +6,7 @@ import type { MetricsSettings } from '#otel/metrics';
 import type { RecorderSettings } from '#otel/span';
 import { endpointsByPath, type ProxyPolicy } from '#proxy';
 import { createTrustedProxies, PassedPaths } from '#proxy/entry';
-import type { ConnectionTimeouts, PoolSettings } from '#replicas';
+import type { PoolSettings } from '#replicas';
 import type { ShadowSettings } from '#shadow';
 import type { ClientConnectionSettings } from '#wire/client';
 
@@ -111,19 +111,14 @@ function toNameHeaders({ user, session, agent, prompt, promptVersion }: Config['
   return named.length === 0 ? null : named.map(([name, header]) => ({ name, header: header.toLowerCase() }));
 }
 
-/** The timeouts of connections to replicas. */
-export function toConnectionTimeouts({ timeouts, discovery }: Config): ConnectionTimeouts {
-  const { connectMs, upstreamKeepAliveMs } = timeouts;
-  return { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs };
-}
-
 /** The settings of the pool of replicas. */
-export function toPoolSettings(config: Config): PoolSettings {
+export function toPoolSettings({ routing, limits, health, timeouts, discovery }: Config): PoolSettings {
+  const { connectMs, upstreamKeepAliveMs } = timeouts;
   return {
-    policy: config.routing.policy,
-    queueCapacity: config.limits.queue,
-    health: config.health,
-    timeouts: toConnectionTimeouts(config),
+    policy: routing.policy,
+    queueCapacity: limits.queue,
+    health,
+    timeouts: { connectMs, upstreamKeepAliveMs, nameTtlMs: discovery.dnsIntervalMs },
   };
 }
 
