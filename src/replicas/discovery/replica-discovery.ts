@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { createInTurn } from '#base';
 import type { Config, SecuredReplica } from '#config';
 import { waitAtMost } from '#otel/base';
@@ -115,8 +116,11 @@ export class ReplicaDiscovery {
     await this.#endpoints.find(servers.services, PATIENCE_MS);
     try {
       const changes = await this.#update({ servers });
-      this.#intervals = settings.discovery;
-      this.#startPolls();
+      // Otherwise reloads that come sooner than a poll would put it off for ever.
+      if (!isDeepStrictEqual(settings.discovery, this.#intervals)) {
+        this.#intervals = settings.discovery;
+        this.#startPolls();
+      }
       return changes;
     } finally {
       this.#endpoints.keepOnly(this.#servers.services);

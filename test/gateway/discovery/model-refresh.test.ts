@@ -29,6 +29,13 @@ test('a model that appears is served, and one that disappears is not', async () 
   expect((await gateway.chat({ model: 'm' })).status).toBe(404);
 });
 
+test('a model that appears is served, however often the configuration is reloaded', async () => {
+  await using replica = await startFakeReplica({ list: { models: ['m'] } });
+  await using gateway = await startBefore([replica], { discovery: { models_interval: '500ms' } });
+  replica.list({ models: ['adapter'] });
+  while ((await modelsOf(gateway))[0]?.[0] !== 'adapter') expect((await gateway.reload()).status).toBe(200);
+});
+
 test('a model that comes to one replica more leaves the turns of the others as they were', async () => {
   await using a = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
   await using b = await startFakeReplica({ name: 'b', list: { models: ['m'] } });
