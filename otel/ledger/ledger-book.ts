@@ -1,6 +1,5 @@
 import { DIGEST_BYTES, encodeLedgerSpan } from '#otel/otlp';
 import { LEDGER, type RequestRecord } from '#otel/record/registry';
-import { SeqRanges } from './seq-ranges.ts';
 
 /** A ledger span covers at most so many queued records: 16 KiB of digests, 22 KB in base64. */
 const MAX_RECORDS = 1024;
@@ -12,6 +11,29 @@ export const NO_PREVIOUS = '0'.repeat(64);
 
 /** Why a record that has a number was not queued. */
 export type NotQueued = 'dropped' | 'unencodable';
+
+/** Numbers as ranges, in the order in which they were added. Successive numbers take no memory. */
+class SeqRanges {
+  readonly #ranges: { first: number; last: number }[] = [];
+
+  /** How many ranges there are. */
+  get count(): number {
+    return this.#ranges.length;
+  }
+
+  /** Adds the numbers from `first` to `last`. */
+  add(first: number, last = first): void {
+    if (last < first) return;
+    const latest = this.#ranges.at(-1);
+    if (latest !== undefined && latest.last + 1 === first) latest.last = last;
+    else this.#ranges.push({ first, last });
+  }
+
+  /** `5`, `7-9`. */
+  toTexts(): readonly string[] {
+    return this.#ranges.map(({ first, last }) => (first === last ? `${first}` : `${first}-${last}`));
+  }
+}
 
 /** What one ledger span will say. */
 class Page {

@@ -168,16 +168,14 @@ function checkFacts(state: RolloutState, replicas: readonly ReplicaView[]): void
 }
 
 /** The gateways of a rollout. The options of certificates are not stored. */
-function toGateways(
+const toGateways = (
   { admins, configPath }: Pick<RolloutSettings, 'admins' | 'configPath'>,
   { admin: _, config: __, ...trust }: SeveralGateways,
-): SeveralGateways {
-  return {
-    ...trust,
-    ...(admins === null ? {} : { admin: admins }),
-    ...(configPath === null ? {} : { config: configPath }),
-  };
-}
+): SeveralGateways => ({
+  ...trust,
+  ...(admins && { admin: admins }),
+  ...(configPath && { config: configPath }),
+});
 
 /** Null if there is none, or if its last run was killed after it had ended. With `--new` a damaged one does not matter. */
 async function readUnfinished(file: StateFile, isNew: boolean): Promise<RolloutState | null> {

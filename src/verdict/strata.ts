@@ -13,7 +13,8 @@ const STEPS_PER_DOUBLING = 2;
 /** Shorter times are not told apart: how the network cuts a stream into reads decides them. */
 const SHORTEST_MS = 1;
 
-function toTime(ms: number | null): number | null {
+/** A time as it is compared; null: there is none. */
+export function toComparedMs(ms: number | null): number | null {
   return ms === null ? null : Math.max(SHORTEST_MS, ms);
 }
 
@@ -23,11 +24,11 @@ function measuredValueOf(measure: Measure, observation: Observation): number | n
   const { stream, ttftMs, gapMs, e2eMs, completionTokens, promptTokens, cachedTokens } = observation;
   switch (measure) {
     case 'first_token':
-      return stream ? toTime(ttftMs) : null;
+      return stream ? toComparedMs(ttftMs) : null;
     case 'gaps':
-      return stream ? toTime(gapMs) : null;
+      return stream ? toComparedMs(gapMs) : null;
     case 'duration':
-      return stream ? null : toTime(e2eMs);
+      return stream ? null : toComparedMs(e2eMs);
     case 'lengths':
       return completionTokens;
     case 'cached':

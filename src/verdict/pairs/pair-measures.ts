@@ -1,3 +1,4 @@
+import { toComparedMs } from '#verdict';
 import type { PairObservation, PairSide } from './pair-observation.ts';
 
 /** The times that are compared in pairs. */
@@ -20,9 +21,6 @@ export const PAIR_DIMENSIONS = [
 
 export type PairDimension = (typeof PAIR_DIMENSIONS)[number];
 
-/** Shorter times are not told apart: how the network cuts a stream into reads decides them. */
-const SHORTEST_MS = 1;
-
 /** The logarithm of how many times that of its primary the value of the shadow is; null: not both have one. */
 export function logRatioOf(measure: PairMeasure, { own, peer, stream }: PairObservation): number | null {
   if (own.outcome !== 'ok' || peer.outcome !== 'ok') return null;
@@ -37,16 +35,12 @@ function measureOf(
 ): number | null {
   switch (measure) {
     case 'first_token':
-      return isStream ? toTime(firstTokenMs) : null;
+      return isStream ? toComparedMs(firstTokenMs) : null;
     case 'gaps':
-      return isStream ? toTime(gapMs) : null;
+      return isStream ? toComparedMs(gapMs) : null;
     case 'duration':
-      return isStream ? null : toTime(durationMs);
+      return isStream ? null : toComparedMs(durationMs);
     case 'lengths':
       return completionTokens === null ? null : Math.max(1, completionTokens);
   }
-}
-
-function toTime(ms: number | null): number | null {
-  return ms === null ? null : Math.max(SHORTEST_MS, ms);
 }
