@@ -24,6 +24,13 @@ export interface Gap {
  */
 export type GapReason = 'behind' | 'unencodable' | 'killed' | 'thread_ended' | 'off' | 'waiting' | 'damaged';
 
+/** Two gaps of one reason as one. */
+export function joinGaps(a: Gap, b: Gap): Gap {
+  const records = a.records === null || b.records === null ? null : a.records + b.records;
+  const [fromMs, toMs] = [Math.min(a.fromMs, b.fromMs), Math.max(a.toMs, b.toMs)];
+  return { reason: a.reason, fromMs, toMs, records };
+}
+
 /** A record of the history and its number: each is larger than those of the records before. */
 export interface NumberedRecord {
   readonly number: number;

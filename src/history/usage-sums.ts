@@ -107,11 +107,7 @@ export class UsageSums {
 
 /** Sums of no request. */
 export function createSums(): RequestSums {
-  const sums = {
-    ...{ requests: 0, attempts: 0, errors: 0, client_errors: 0, canceled: 0, without_usage: 0 },
-    ...{ prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 },
-    ...{ gpu_seconds: 0, e2e_ms: 0, ttft_ms: 0 },
-  };
+  const sums = Object.fromEntries(SUMS.map((name) => [name, 0])) as Record<SumName, number>;
   return { sums, failures: new Map(), costs: new Map(), durations: [], firstTokens: [] };
 }
 

@@ -82,9 +82,4 @@ export class OutputDigest {
     for (const end of this.#pieces) if (end <= byte) count++;
     return count;
   }
-
-  /** How many pieces have come. */
-  get pieceCount(): number {
-    return this.#pieces.length;
-  }
 }

@@ -46,7 +46,7 @@ it('names no more than the last minute after a kill of a gateway that had nothin
   await history.stop();
   const { store } = openStore(killed, { startedMs: nowMs + 5_000 });
   const query = { kind: 'timeline', fromMs: 0, untilMs: nowMs + HOUR_MS, before: null, limit: 10 } as const;
-  const { gaps } = (await runQuery(store.db, query, () => store.kept())) as { gaps: readonly unknown[] };
+  const { gaps } = (await runQuery(store, query)) as { gaps: readonly unknown[] };
   expect(gaps).toMatchObject([{ reason: 'killed', fromMs: nowMs - 1_000, toMs: nowMs + 5_000 }]);
   store.close();
 });

@@ -2,8 +2,6 @@
 export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'Memory of what can be made again: past it, some work is repeated.': [
     'src/wire/client/tls-acceptor.ts#MAX_KNOWN_NAMES',
-    'src/history/store/usage-store.ts#MAX_KNOWN',
-    'src/history/store/loss-store.ts#MAX_KNOWN',
     'src/replicas/health/stream-times.ts#MAX_AGE_MS',
     'src/access/limits/tenant-limits.ts#MAX_KNOWN',
     'src/proxy/record/prefix-hashes.ts#MAX_STARTS',
@@ -134,6 +132,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/history/history-thread.ts#MAX_QUERIES',
     'src/history/queries/pace.ts#MAX_QUERY_MS',
     'src/history/store/block-store.ts#MAX_BLOCK_BYTES',
+    'src/history/store/usage-store.ts#MAX_WAITING_BYTES',
     'src/history/store/timeline-store.ts#MAX_EVENTS',
     'src/history/store/loss-store.ts#MAX_LOSSES',
     'src/history/store/history-store.ts#MAX_INSTANCES',

@@ -67,11 +67,6 @@ export class Admission {
     return this.#limits.map(({ row }) => row);
   }
 
-  /** Whether the request needs `reserveTokens`. */
-  get countsTokens(): boolean {
-    return this.#limits.some(({ tokensPerMinute }) => tokensPerMinute !== null);
-  }
-
   /**
    * Takes an estimate of the tokens from their budgets and returns true, or refuses the request. An estimate beyond a
    * whole budget needs a full one.

@@ -2,7 +2,7 @@ import type { RecordLoss } from '#otel/ledger';
 import type { RequestRecord } from '#otel/record/registry';
 import { KeyCollector } from '../block-keys.ts';
 import type { Batch, InstanceSpan, RecordChunk } from '../messages.ts';
-import type { Gap, GapReason } from '../query.ts';
+import { type Gap, type GapReason, joinGaps } from '../query.ts';
 import { FrameWriter } from '../record-frame.ts';
 import type { TimelineEntry } from '../timeline-entry.ts';
 import { UsageSums } from '../usage-sums.ts';
@@ -29,7 +29,7 @@ export class RecordFeed {
   #chunkBytes = 0;
   readonly #usage = new UsageSums();
   #instances = new Map<string, { firstSeq: number; lastSeq: number; count: number }>();
-  #gaps = new Map<GapReason, { fromMs: number; toMs: number; records: number }>();
+  #gaps = new Map<GapReason, Gap>();
   #events: TimelineEntry[] = [];
   #losses: { -readonly [Key in keyof RecordLoss]: RecordLoss[Key] }[] = [];
 
@@ -61,14 +61,9 @@ export class RecordFeed {
   }
 
   /** Records are not in the history; none: it lacks something else. */
-  addGap({ reason, fromMs, toMs, records }: Gap & { readonly records: number }): void {
-    const gap = this.#gaps.get(reason);
-    if (gap === undefined) this.#gaps.set(reason, { fromMs, toMs, records });
-    else {
-      gap.toMs = Math.max(gap.toMs, toMs);
-      gap.fromMs = Math.min(gap.fromMs, fromMs);
-      gap.records += records;
-    }
+  addGap(gap: Gap): void {
+    const known = this.#gaps.get(gap.reason);
+    this.#gaps.set(gap.reason, known === undefined ? gap : joinGaps(known, gap));
   }
 
   /** Records are not exported. They come in the order of their numbers: successive ones are one range. */
@@ -97,7 +92,7 @@ export class RecordFeed {
       chunks: this.#chunks,
       usage: this.#usage.take(),
       instances: Array.from(this.#instances, ([instance, span]): InstanceSpan => ({ instance, ...span })),
-      gaps: [...this.#gaps].map(([reason, gap]) => ({ reason, ...gap, records: gap.records || null })),
+      gaps: [...this.#gaps.values()].map((gap) => ({ ...gap, records: gap.records || null })),
       events: this.#events,
       losses: this.#losses,
     };

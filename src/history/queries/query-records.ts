@@ -77,10 +77,7 @@ export function toRange(before: number | null): NumberRange {
   return { from: 0, before: before ?? Number.MAX_SAFE_INTEGER };
 }
 
-const toNumbered = (record: RequestRecord, { number }: { number: number }): NumberedRecord => ({
-  number,
-  record,
-});
+const toNumbered = (record: RequestRecord, { number }: { number: number }) => ({ number, record });
 
 /** Where the records with an id may be, the latest first, and before which number nobody has looked; null: everywhere. */
 async function readRanges(
@@ -118,8 +115,7 @@ export async function searchBlocks<Item>(
   );
   const selectData = db.prepare('SELECT data FROM block_data WHERE first = ?');
   const records: Item[] = [];
-  let last = 0;
-  let damagedBlocks = 0;
+  let [last, damagedBlocks] = [0, 0];
   for (const { from, before } of ranges) {
     let below = before;
     for (let page = null; page === null || page.length === PAGE_ROWS; ) {
@@ -156,14 +152,8 @@ export async function searchBlocks<Item>(
   return { records, next: null, damagedBlocks };
 }
 
-interface Block {
-  readonly spans: readonly Buffer[];
-  /** The record of one of them; null: it is not readable. */
-  readonly decode: (encodedSpan: Uint8Array) => RequestRecord | null;
-}
-
-/** Null: the block is damaged. */
-function readBlock(data: Uint8Array, isCompressed: boolean): Block | null {
+/** The encoded spans of a block, and what decodes one: null if it is not readable. Null: the block is damaged. */
+function readBlock(data: Uint8Array, isCompressed: boolean) {
   try {
     const spans = unpackBlock(data, isCompressed);
     const decoder = new RecordDecoder(new Uint8Array(spans[0]?.buffer ?? new ArrayBuffer()));
@@ -175,7 +165,7 @@ function readBlock(data: Uint8Array, isCompressed: boolean): Block | null {
 }
 
 /** What a record is found by as it is. */
-const NAMES = ['tenant', 'client', 'model', 'replica'] as const;
+export const NAMES = ['tenant', 'client', 'model', 'replica'] as const;
 
 function toKeys({ status, failed, ...names }: Filters): readonly number[] {
   return [

@@ -61,14 +61,14 @@ class Group {
       sums: this.sums,
       failures: Object.fromEntries(this.failures),
       costs: Object.fromEntries(this.costs),
-      duration: { p50: this.#durations.quantile(0.5), p95: this.#durations.quantile(0.95) },
-      firstToken: {
-        count: this.#firstTokens.total,
-        p50: this.#firstTokens.quantile(0.5),
-        p95: this.#firstTokens.quantile(0.95),
-      },
+      duration: toQuantiles(this.#durations),
+      firstToken: { count: this.#firstTokens.total, ...toQuantiles(this.#firstTokens) },
     };
   }
+}
+
+function toQuantiles(histogram: Histogram) {
+  return { p50: histogram.quantile(0.5), p95: histogram.quantile(0.95) };
 }
 
 function addNamed(sums: Map<string, number>, text: unknown): void {

@@ -1,11 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { QueryRefusal } from '../messages.ts';
-import type { Answer, Filters, Gap, GapReason, Kept, Query, Span, TimelineQuery } from '../query.ts';
+import type { Answer, Filters, Gap, GapReason, Query, Span, TimelineQuery } from '../query.ts';
+import { joinGaps } from '../query.ts';
 import { FILE_NUMBERS } from '../store/database.ts';
+import type { HistoryStore } from '../store/history-store.ts';
 import { toCondition } from '../store/schema.ts';
 import { toEvent } from '../store/timeline-store.ts';
 import { Pace } from './pace.ts';
-import { findRecords, listRecords } from './query-records.ts';
+import { findRecords, listRecords, NAMES } from './query-records.ts';
 import { queryStatement } from './query-statement.ts';
 import { queryUsage } from './query-usage.ts';
 
@@ -16,39 +18,38 @@ const LONG_MS = 3_600_000;
 const BY_END = "reason IN ('killed', 'off', 'thread_ended')";
 
 /** Answers a query from the database. What is kept may become less while it takes, so that is read in the end. */
-export async function runQuery(
-  db: DatabaseSync,
-  query: Query,
-  readKept: () => Kept,
-): Promise<Answer | QueryRefusal> {
+export async function runQuery(store: HistoryStore, query: Query): Promise<Answer | QueryRefusal> {
   const pace = new Pace();
+  const { db } = store;
+  const waiting = query.kind === 'find' || query.kind === 'timeline' ? [] : store.settle();
   if ('before' in query && !isOfFile(db, query)) return { kind: 'refused', reason: 'no_such_page' };
   switch (query.kind) {
     case 'find': {
       const found = await findRecords(db, query, pace);
       if (found.records.length === 0 && found.next !== null) return { kind: 'refused', reason: 'too_slow' };
       const gaps = found.records.length > 0 ? [] : readGaps(db, EVER);
-      return { kind: 'records', ...found, kept: readKept(), gaps, unknown: [] };
+      return { kind: 'records', ...found, kept: store.kept(), gaps, unknown: [] };
     }
     case 'records': {
       const found = await listRecords(db, query, pace);
       const unknown = found.records.length > 0 ? [] : findUnknown(db, query.filters);
-      return { kind: 'records', ...found, kept: readKept(), gaps: readGaps(db, query), unknown };
+      return { kind: 'records', ...found, kept: store.kept(), gaps: readGaps(db, query), unknown };
     }
     case 'usage': {
-      const usage = await queryUsage(db, query, { readKept, pace });
+      const usage = await queryUsage(db, query, { readKept: () => store.kept(), pace });
       if (usage === null) return { kind: 'refused', reason: 'too_slow' };
       const unknown = usage.rows.length > 0 ? [] : findUnknown(db, query.filters);
-      return { ...usage, gaps: readGaps(db, query, usage.gaps), unknown };
+      const unsummed = waiting.filter((gap) => gap.fromMs < query.untilMs && gap.toMs >= query.fromMs);
+      return { ...usage, gaps: readGaps(db, query, [...unsummed, ...usage.gaps]), unknown };
     }
     case 'statement': {
       const found = await queryStatement(db, query, pace);
       const { tenant } = query;
       const unknown = found.records.length > 0 ? [] : findUnknown(db, { tenant });
-      return { kind: 'statement', ...found, kept: readKept(), gaps: readGaps(db, query), unknown };
+      return { kind: 'statement', ...found, kept: store.kept(), gaps: readGaps(db, query), unknown };
     }
     case 'timeline':
-      return { kind: 'timeline', ...listEvents(db, query), kept: readKept(), gaps: readGaps(db, query) };
+      return { kind: 'timeline', ...listEvents(db, query), kept: store.kept(), gaps: readGaps(db, query) };
   }
 }
 
@@ -97,16 +98,9 @@ function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span, others: readonly 
   return [...gaps.slice(0, MAX_GAPS), ...old.values().map((each) => each.reduce(joinGaps))];
 }
 
-function joinGaps(a: Gap, b: Gap): Gap {
-  const records = a.records === null || b.records === null ? null : a.records + b.records;
-  const [fromMs, toMs] = [Math.min(a.fromMs, b.fromMs), Math.max(a.toMs, b.toMs)];
-  return { reason: a.reason, fromMs, toMs, records };
-}
-
 /** Which of the names are in no sum that is kept: nobody of that name was ever here. What is summed without names may be anybody's. */
 function findUnknown(db: DatabaseSync, filters: Pick<Filters, 'tenant' | 'client' | 'model' | 'replica'>) {
-  const names = ['tenant', 'client', 'model', 'replica'] as const;
-  return names.filter((name) => {
+  return NAMES.filter((name) => {
     const value = filters[name];
     const known = db.prepare(`SELECT 1 FROM usage_hours WHERE ${toCondition(name)} LIMIT 1`);
     return value !== undefined && known.get(value) === undefined;

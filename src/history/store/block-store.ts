@@ -96,13 +96,14 @@ export class BlockStore {
     const [fromMs, toMs] = [Date.parse(firstTs), Date.parse(lastTs)];
     const added = { first, count, fromMs, toMs, data, names: keys.names };
     const tail = { next: first + count, ...this.#addIds(keys.ids) };
-    const block = join([...open, added]);
-    if (block.count < FRAME_RECORDS && block.data.length < BLOCK_BYTES) {
+    const openBytes = open.reduce((sum, chunk) => sum + chunk.data.length, 0);
+    if (tail.next - (open[0]?.first ?? first) < FRAME_RECORDS && openBytes + data.length < BLOCK_BYTES) {
       this.#write(added, false);
       // A copy: the memory of the batch goes back.
       this.#tail = { ...tail, open: [...open, { ...added, data: data.slice() }] };
       return { bytes: data.length, blocks: 0 };
     }
+    const block = join([...open, added]);
     for (const { first } of open) for (const statement of this.#deletes) statement.run(first);
     const compressed = zstdCompressSync(block.data, COMPRESSION);
     this.#write({ ...block, data: compressed }, true);

@@ -161,8 +161,7 @@ export class HistoryStore {
         written.records += chunk.count;
         written.recordBytes += bytes;
       }
-      for (const { fromMs, untilMs } of this.#usage.add(batch.usage))
-        this.#addGap({ fromMs, toMs: untilMs - 1, records: null, reason: 'damaged' });
+      if (this.#usage.wait(batch.usage, nowMs)) this.#sum();
       for (const event of batch.events) this.#timeline.add(event);
       this.#addInstances(batch);
       for (const gap of batch.gaps) this.#addGap(gap);
@@ -172,8 +171,21 @@ export class HistoryStore {
     });
   }
 
+  /** Adds what waits to the sums. Returns what they lack, if it cannot be written now. */
+  settle(): readonly Gap[] {
+    const { waiting } = this.#usage;
+    try {
+      if (waiting.length > 0) this.#transact(() => this.#sum());
+      return [];
+    } catch {
+      // The next batch says why.
+      return waiting;
+    }
+  }
+
   /** Closes the database. It then is known that nothing is missing at the end of the last batch. */
   close(): void {
+    this.settle();
     try {
       this.#db.exec('UPDATE meta SET is_open = 0');
     } finally {
@@ -229,12 +241,15 @@ export class HistoryStore {
       return result;
     } catch (error) {
       this.#blocks.rollback();
-      this.#usage.forget();
-      this.#losses.forget();
       // SQLite has rolled it back by itself after some errors.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw error;
     }
+  }
+
+  #sum(): void {
+    for (const { fromMs, untilMs } of this.#usage.sum())
+      this.#addGap({ fromMs, toMs: untilMs - 1, records: null, reason: 'damaged' });
   }
 
   #addInstances({ instances, endMs }: Batch): void {
@@ -282,6 +297,7 @@ export class HistoryStore {
   #makeRoom(bytes: number): void {
     // What a batch takes beside its records is little.
     const budget = toBudget(this.#settings.maxSizeBytes) * 0.95 - bytes;
+    if (this.usedBytes > budget) this.#sum();
     while (this.usedBytes > budget) {
       const recordBytes = Number(
         this.#db.prepare('SELECT sum(length(data)) AS bytes FROM block_data').get()?.bytes ?? 0,
@@ -301,19 +317,16 @@ export class HistoryStore {
 
   /** False: only what is being summed is left. */
   #removeOldestUsage(table: UsageTable): boolean {
-    const oldest = this.#usage.oldest(table);
-    const newest = Number(this.#db.prepare(`SELECT max(at) AS at FROM ${table}`).get()?.at ?? 0);
-    if (oldest === null || newest - oldest < USAGE_PIECE_MS[table]) return false;
+    const { oldest, newest } = this.#usage.span(table);
+    if (newest - oldest < USAGE_PIECE_MS[table]) return false;
     this.#removeUsageBefore(table, oldest + USAGE_PIECE_MS[table]);
     return true;
   }
 
   #removeUsageBefore(table: UsageTable, ms: number): void {
-    const { stepMs } = USAGE_TABLES[table];
-    const beforeMs = ms - (ms % stepMs);
+    const beforeMs = ms - (ms % USAGE_TABLES[table].stepMs);
     if (this.#usage.removeBefore(table, beforeMs) === 0) return;
     const column = table === 'usage_minutes' ? 'minutes_ms' : 'hours_ms';
     this.#db.prepare(`UPDATE meta SET ${column} = max(${column}, ?)`).run(beforeMs);
-    this.#usage.forget();
   }
 }

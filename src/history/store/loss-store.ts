@@ -3,8 +3,6 @@ import type { RecordLoss } from '#otel/ledger';
 
 /** So many ranges are kept; the oldest go first. */
 const MAX_LOSSES = 50_000;
-/** Of so many instances it is known where their last range ends. */
-const MAX_KNOWN = 256;
 
 /** A range of records that were not exported, and when that became known: epoch milliseconds. */
 export interface KeptLoss extends RecordLoss {
@@ -17,35 +15,24 @@ export class LossStore {
   readonly #db: DatabaseSync;
   readonly #insert;
   readonly #extend;
-  /** The last range of each instance and reason. */
-  readonly #latest = new Map<string, { readonly first: number; readonly last: number }>();
 
   constructor(db: DatabaseSync) {
     this.#db = db;
     this.#insert = db.prepare(
-      `INSERT INTO losses (instance, why, first_seq, last_seq, is_known, from_ms, to_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO losses (instance, why, first_seq, last_seq, is_known, from_ms, to_ms)
+       VALUES (:instance, :why, :first, :last, :known, :at, :at)
        ON CONFLICT DO UPDATE SET last_seq = max(last_seq, excluded.last_seq), to_ms = excluded.to_ms`,
     );
     this.#extend = db.prepare(
-      'UPDATE losses SET last_seq = ?, to_ms = ? WHERE instance = ? AND why = ? AND first_seq = ?',
+      `UPDATE losses SET last_seq = :last, to_ms = :at WHERE instance = :instance AND why = :why AND first_seq =
+         (SELECT max(first_seq) FROM losses WHERE instance = :instance AND why = :why)
+       AND last_seq = :first - 1 AND is_known = :known`,
     );
   }
 
-  add({ instance, why, first, last, isKnown }: RecordLoss, atMs: number): void {
-    const key = `${instance}\n${why}\n${isKnown}`;
-    const latest = this.#latest.get(key);
-    if (latest?.last === first - 1 && this.#extend.run(last, atMs, instance, why, latest.first).changes > 0) {
-      this.#latest.set(key, { first: latest.first, last });
-      return;
-    }
-    this.#insert.run(instance, why, first, last, Number(isKnown), atMs, atMs);
-    if (this.#latest.size >= MAX_KNOWN) this.#latest.clear();
-    this.#latest.set(key, { first, last });
-  }
-
-  /** Forgets where ranges end: a transaction was not carried out. */
-  forget(): void {
-    this.#latest.clear();
+  add({ isKnown, ...range }: RecordLoss, atMs: number): void {
+    const values = { ...range, known: Number(isKnown), at: atMs };
+    if (this.#extend.run(values).changes === 0) this.#insert.run(values);
   }
 
   /** Removes what became known before a time, and the oldest beyond the most that are kept. Returns since when all are kept. */

@@ -10,12 +10,18 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 `;
 
+const WAITING = `
+CREATE TABLE usage_waiting (
+  deltas BLOB NOT NULL, crc INTEGER NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL, requests INTEGER NOT NULL
+);
+`;
+
 /** What makes a database of each older version one of the next. */
 export const MIGRATIONS: Readonly<Record<number, string>> = {
   1: `${LOSSES} ALTER TABLE meta ADD COLUMN losses_ms INTEGER NOT NULL DEFAULT 0;`,
   2: 'ALTER TABLE usage_minutes ADD COLUMN crc INTEGER; ALTER TABLE usage_hours ADD COLUMN crc INTEGER;',
   // The keys of a block were one list: what has more than it needs is found, too.
-  3: `ALTER TABLE blocks ADD COLUMN names BLOB NOT NULL DEFAULT x'';
+  3: `${WAITING} ALTER TABLE blocks ADD COLUMN names BLOB NOT NULL DEFAULT x'';
 UPDATE blocks SET names = (SELECT keys FROM block_keys WHERE block_keys.first = blocks.first);
 ALTER TABLE block_keys RENAME TO record_ids; ALTER TABLE record_ids RENAME COLUMN keys TO ids;`,
 };
@@ -81,6 +87,7 @@ const USAGE_COLUMNS = [
  * - meta: one row; is_open while a gateway writes; until when records are in; from when on each kind is kept
  * - blocks, block_data: records (block-store.ts); names, ids: what they are found by (block-keys.ts)
  * - record_ids: those of the records from `first` up to the next row
+ * - usage_waiting: what is to be added to the sums (usage-store.ts): from_ms and to_ms are of its minutes
  * - losses: which numbers were not exported, and why; is_known if the record is among those of the history, or was
  * - instances: which numbers (`gateway.seq`) of each instance are in
  */
@@ -107,6 +114,6 @@ CREATE TABLE timeline (
   number INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, from_ms INTEGER NOT NULL, to_ms INTEGER,
   details TEXT NOT NULL
 );
-${LOSSES}
+${LOSSES} ${WAITING}
 CREATE INDEX timeline_open ON timeline (kind, subject) WHERE to_ms IS NULL;
 `;

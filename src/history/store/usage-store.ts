@@ -1,5 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Span } from '../query.ts';
+import { deserialize, serialize } from 'node:v8';
+import { crc32 } from 'node:zlib';
+import type { Gap, Span } from '../query.ts';
 import { addSums, createSums, DIMENSIONS, type RequestSums, type UsageDelta } from '../usage-sums.ts';
 import {
   KEY_COLUMNS,
@@ -17,39 +19,81 @@ import { isIntact, type RowKey, toKeyValues, toRowValues } from './usage-row.ts'
  * be anybody's: what comes beyond is summed in one row, so that the sums stay right.
  */
 export const MAX_USAGE_KEYS = 2_000;
-/** Of so many minutes and hours it is known which rows they have. Records of others are looked up again. */
-const MAX_KNOWN = 4;
+
+/** What waits is summed when it takes so much, or another minute has begun. */
+const MAX_WAITING_BYTES = 1024 ** 2;
 
 /** The keys that have a row, by its names. */
 type KnownKeys = Readonly<Record<'all' | 'who', Set<string>>>;
 
+const MINUTE_MS = USAGE_TABLES.usage_minutes.stepMs;
 const TABLES = Object.keys(USAGE_TABLES) as UsageTable[];
 
-/** The sums of requests by minute and by hour. */
+/**
+ * The sums of requests by minute and by hour. To add to them costs as much for one request as for a thousand: what comes is
+ * kept as it is, in one row for each batch, and added once in a minute, or before somebody reads them.
+ */
 export class UsageStore {
   readonly #db: DatabaseSync;
   readonly #selects;
   readonly #replaces;
-  readonly #known: Record<UsageTable, Map<number, KnownKeys>> = {
-    usage_minutes: new Map(),
-    usage_hours: new Map(),
-  };
+  readonly #wait;
+  #waitingBytes = 0;
+  /** That of the last batch. */
+  #minute = Number.NaN;
 
   constructor(db: DatabaseSync) {
     this.#db = db;
     this.#selects = prepareEach(db, toSelect);
     this.#replaces = prepareEach(db, toReplace);
+    this.#wait = db.prepare('INSERT INTO usage_waiting VALUES (?, ?, ?, ?, ?)');
   }
 
-  /**
-   * Adds to the sums of their minutes and hours. Each row is written once: many keys may have one in common. Returns the
-   * spans whose rows were damaged, and begin anew.
-   */
-  add(deltas: readonly UsageDelta[]): readonly Span[] {
+  /** What is not in the sums yet: a gap, or none. */
+  get waiting(): readonly Gap[] {
+    const sql = 'SELECT min(from_ms) AS a, max(to_ms) AS z, sum(requests) AS n FROM usage_waiting';
+    const { a, z, n } = this.#db.prepare(sql).get() ?? {};
+    return n === null ? [] : [{ fromMs: Number(a), toMs: Number(z), records: Number(n), reason: 'waiting' }];
+  }
+
+  /** Keeps what is to be added. Returns whether it is time to sum what waits. */
+  wait(deltas: readonly UsageDelta[], nowMs: number): boolean {
+    if (deltas.length > 0) {
+      const bytes = serialize(deltas);
+      const minutes = deltas.map(({ minuteMs }) => minuteMs);
+      const requests = deltas.reduce((sum, { sums }) => sum + sums.requests, 0);
+      const toMs = Math.max(...minutes) + MINUTE_MS - 1;
+      this.#wait.run(bytes, crc32(bytes), Math.min(...minutes), toMs, requests);
+      this.#waitingBytes += bytes.length;
+    }
+    const before = this.#minute;
+    this.#minute = Math.floor(nowMs / MINUTE_MS);
+    return this.#waitingBytes > MAX_WAITING_BYTES || this.#minute !== before;
+  }
+
+  /** Adds what waits to the sums. Returns the spans of what was damaged, and is left out or begins anew. */
+  sum(): readonly Span[] {
+    const damaged: Span[] = [];
+    const deltas: UsageDelta[] = [];
+    const rows = this.#db.prepare('SELECT * FROM usage_waiting').all();
+    // First of all: a file that is full has room for sums then.
+    this.#db.exec('DELETE FROM usage_waiting');
+    for (const { deltas: bytes, crc, from_ms, to_ms } of rows)
+      if (crc32(bytes as Uint8Array) === crc) deltas.push(...deserialize(bytes as Uint8Array));
+      else damaged.push({ fromMs: Number(from_ms), untilMs: Number(to_ms) + 1 });
+    this.#waitingBytes = 0;
+    return [...damaged, ...this.#add(deltas)];
+  }
+
+  /** Each row is written once: many keys may have one in common. */
+  #add(deltas: readonly UsageDelta[]): readonly Span[] {
     return TABLES.flatMap((table) => {
+      const known = new Map<number, KnownKeys>();
       const rows = new Map<string, { readonly key: RowKey; readonly added: RequestSums }>();
       for (const delta of deltas) {
-        const key = this.#toRowKey(table, delta);
+        const at = delta.minuteMs - (delta.minuteMs % USAGE_TABLES[table].stepMs);
+        const keys = known.getOrInsertComputed(at, () => this.#readKeys(table, at));
+        const key = toRowKey(at, delta.key, keys);
         const id = toKeyValues(key).join('\n');
         const row = rows.get(id) ?? { key, added: createSums() };
         addSums(row.added, delta);
@@ -66,50 +110,36 @@ export class UsageStore {
     return isDamaged ? [{ fromMs: key.at, untilMs: key.at + USAGE_TABLES[table].stepMs }] : [];
   }
 
-  /** Forgets what rows there are: a transaction was not carried out, or rows were removed. */
-  forget(): void {
-    for (const table of TABLES) this.#known[table].clear();
-  }
-
   /** Removes the rows before a time. Returns how many there were. */
   removeBefore(table: UsageTable, ms: number): number {
     return Number(this.#db.prepare(`DELETE FROM ${table} WHERE at < ?`).run(ms).changes);
   }
 
-  /** When the oldest rows begin; null if there is none. */
-  oldest(table: UsageTable): number | null {
-    const at = this.#db.prepare(`SELECT min(at) AS at FROM ${table}`).get()?.at;
-    return typeof at === 'number' ? at : null;
+  /** When the oldest rows begin, and the newest; 0 if there is none. */
+  span(table: UsageTable): { readonly oldest: number; readonly newest: number } {
+    const { a, z } = this.#db.prepare(`SELECT min(at) AS a, max(at) AS z FROM ${table}`).get() ?? {};
+    return { oldest: Number(a), newest: Number(z) };
   }
 
-  /** The row that sums a key: with all its names, those of `WHO`, or none. A name with a line break has no row of its own. */
-  #toRowKey(table: UsageTable, { minuteMs, key }: UsageDelta): RowKey {
-    const at = minuteMs - (minuteMs % USAGE_TABLES[table].stepMs);
-    const names = key.split('\n');
-    const who = DIMENSIONS.map((_, index) => (index < WHO.length ? (names[index] ?? '') : ''));
-    const known = this.#keysAt(table, at);
-    if (names.length === DIMENSIONS.length) {
-      if (admit(known.all, key)) return { at, named: 'all', names };
-      if (admit(known.who, who.join('\n'))) return { at, named: 'who', names: who };
-    }
-    return { at, named: 'none', names: DIMENSIONS.map(() => '') };
-  }
-
-  #keysAt(table: UsageTable, at: number): KnownKeys {
-    const known = this.#known[table];
-    const keys = known.get(at);
-    if (keys !== undefined) return keys;
+  #readKeys(table: UsageTable, at: number): KnownKeys {
     const select = this.#db.prepare(
       `SELECT ${DIMENSIONS.join(', ')} FROM ${table} WHERE at = ? AND is_other = ?`,
     );
     const readKeys = (named: Named) =>
       new Set(select.all(at, NAMED[named]).map((row) => DIMENSIONS.map((name) => row[name]).join('\n')));
-    const read = { all: readKeys('all'), who: readKeys('who') };
-    known.set(at, read);
-    const [oldest] = known.keys();
-    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
-    return read;
+    return { all: readKeys('all'), who: readKeys('who') };
   }
+}
+
+/** The row that sums a key: with all its names, those of `WHO`, or none. A name with a line break has no row of its own. */
+function toRowKey(at: number, key: string, known: KnownKeys): RowKey {
+  const names = key.split('\n');
+  const who = DIMENSIONS.map((_, index) => (index < WHO.length ? (names[index] ?? '') : ''));
+  if (names.length === DIMENSIONS.length) {
+    if (admit(known.all, key)) return { at, named: 'all', names };
+    if (admit(known.who, who.join('\n'))) return { at, named: 'who', names: who };
+  }
+  return { at, named: 'none', names: DIMENSIONS.map(() => '') };
 }
 
 function prepareEach(db: DatabaseSync, toSql: (table: UsageTable) => string) {

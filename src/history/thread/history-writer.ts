@@ -80,7 +80,7 @@ export class HistoryWriter {
     }
     try {
       const waiting = toWaitingGaps(this.#waiting, query);
-      const answer = await runQuery(store.db, query, () => store.kept());
+      const answer = await runQuery(store, query);
       const known = answer.kind === 'refused' ? answer : { ...answer, gaps: [...waiting, ...answer.gaps] };
       send({ kind: 'answer', id, answer: known });
     } catch (error) {

@@ -30,9 +30,4 @@ export class Fields {
     }
     return value;
   }
-
-  /** Whether there is a field with that name. */
-  has(lowerName: string): boolean {
-    return this.lowerNames.includes(lowerName);
-  }
 }

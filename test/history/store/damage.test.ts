@@ -125,7 +125,7 @@ it('is told of a file that was cut while it is open, and begins anew', async () 
   }
   flush(store);
   truncateSync(path, 3 * 8192);
-  const read = async () => await runQuery(store.db, USAGE, () => store.kept());
+  const read = async () => await runQuery(store, USAGE);
   const reason = await read().then(
     () => 'none',
     (error: unknown) => toReason(error),
@@ -135,7 +135,7 @@ it('is told of a file that was cut while it is open, and begins anew', async () 
   const next = openStore(path, {}, 'damaged');
   expect(next.setAside).toMatchObject({ reason: 'damaged', name: expect.stringContaining('.aside-') });
   next.store.write(toBatch([request(50, 3)]), START_MS);
-  const { total } = (await runQuery(next.store.db, USAGE, () => next.store.kept())) as UsageAnswer;
+  const { total } = (await runQuery(next.store, USAGE)) as UsageAnswer;
   expect(total.sums.prompt_tokens).toBe(3);
   next.store.close();
 });
@@ -149,7 +149,7 @@ it('leaves a sum out that was overwritten, and says so, also when it is written 
   needle.writeUInt32BE(MARKED);
   const file = readFileSync(path);
   for (let at = file.indexOf(needle); at !== -1; at = file.indexOf(needle, at + 1)) writeAt(Buffer.of(1), at);
-  const ask = async () => (await runQuery(store.db, USAGE, () => store.kept())) as UsageAnswer;
+  const ask = async () => (await runQuery(store, USAGE)) as UsageAnswer;
   const before = await ask();
   expect(before.total.sums).toMatchObject({ requests: 1, prompt_tokens: 5 });
   expect(before.gaps).toMatchObject([{ fromMs: START_MS + MINUTE_MS, records: null, reason: 'damaged' }]);
@@ -188,7 +188,7 @@ it('never tells a row of sums that was not written, whatever bytes of the open f
       const noise = Buffer.from(Array.from({ length }, () => Math.floor(random() * 256)));
       writeAt(noise, 8192 + Math.floor(random() * (bytes.length - 8192 - 40)), own);
     }
-    const answer = await runQuery(store.db, USAGE, () => store.kept()).catch(() => null);
+    const answer = await runQuery(store, USAGE).catch(() => null);
     if (answer?.kind !== 'usage') outcomes.refused += 1;
     else {
       for (const { startMs, group, sums } of answer.rows) {

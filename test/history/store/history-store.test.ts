@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function ask<A>(store: HistoryStore, query: Query): Promise<A> {
-  return (await runQuery(store.db, query, () => store.kept())) as A;
+  return (await runQuery(store, query)) as A;
 }
 
 async function usageOf(store: HistoryStore, query: Partial<Extract<Query, { kind: 'usage' }>> = {}) {
@@ -196,6 +196,56 @@ it('sums tenants, clients and models apart, too, where many replicas make too ma
   store.close();
 });
 
+it('keeps what is to be summed until a minute is over, somebody asks, or the end', async () => {
+  let { store } = openStore(path);
+  const waiting = () => Number(store.db.prepare('SELECT count(*) AS n FROM usage_waiting').get()?.n);
+  const write = (atMs: number) => store.write(toBatch([makeRecord({ tenant: 'acme' })]), atMs);
+  const asked = async () => (await usageOf(store, { filters: { tenant: 'acme' } })).total.sums.requests;
+  write(START_MS);
+  for (let second = 1; second <= 3; second++) write(START_MS + second * 1_000);
+  expect(waiting()).toBe(3);
+  write(START_MS + 60_000);
+  expect(waiting()).toBe(0);
+  write(START_MS + 61_000);
+  expect([await asked(), waiting()]).toEqual([6, 0]);
+  write(START_MS + 62_000);
+  store.db.close(); // a kill
+  store = openStore(path).store;
+  expect([waiting(), await asked()]).toEqual([1, 7]);
+  write(START_MS + 120_000);
+  write(START_MS + 121_000);
+  store.close();
+  store = openStore(path).store;
+  expect([waiting(), await asked()]).toEqual([0, 9]);
+  store.close();
+});
+
+it('says what its sums lack while a full disk has no room for them, or because it is damaged', async () => {
+  const { store } = openStore(path);
+  const write = (fields: Partial<RequestRecord> = {}) => store.write(toBatch([makeRecord(fields)]), START_MS);
+  write();
+  write({ ts: new Date(START_MS + 60_000).toISOString() });
+  store.db.exec(
+    `CREATE TEMP TRIGGER full BEFORE INSERT ON usage_hours BEGIN SELECT RAISE(FAIL, 'full'); END`,
+  );
+  const [fromMs, toMs] = [START_MS + 60_000, START_MS + 119_999];
+  expect(await usageOf(store)).toMatchObject({
+    total: { sums: { requests: 1 } },
+    gaps: [{ fromMs, toMs, records: 1, reason: 'waiting' }],
+  });
+  expect((await usageOf(store, { untilMs: fromMs })).gaps).toEqual([]);
+  store.db.exec('DROP TRIGGER full');
+  expect(await usageOf(store)).toMatchObject({ total: { sums: { requests: 2 } }, gaps: [] });
+
+  write();
+  store.db.exec('UPDATE usage_waiting SET deltas = zeroblob(length(deltas))');
+  expect(await usageOf(store)).toMatchObject({
+    total: { sums: { requests: 2 } },
+    gaps: [{ fromMs: START_MS, toMs: START_MS + 59_999, records: null, reason: 'damaged' }],
+  });
+  store.close();
+});
+
 it('divides a span at the times that are given, as of days', async () => {
   const { store } = openStore(path);
   const at = (hours: number) => makeRecord({ ts: new Date(START_MS + hours * HOUR_MS).toISOString() });
@@ -352,8 +402,10 @@ it('takes over a lower limit later if nothing can be removed at the time', () =>
   const pages = () => Number(store.db.prepare('PRAGMA max_page_count').get()?.max_page_count);
   const before = pages();
   const texts = Array.from({ length: 400 }, (_, index) => makeRecord({ tenant: `${index}`.repeat(90) }));
-  for (let round = 0; store.usedBytes < 1.5 * 1024 ** 2; round++)
+  for (let round = 0; store.usedBytes < 1.5 * 1024 ** 2; round++) {
     store.write(toBatch(texts), START_MS + round);
+    store.settle();
+  }
   store.db.exec(`CREATE TEMP TRIGGER full BEFORE DELETE ON blocks BEGIN SELECT RAISE(FAIL, 'full'); END`);
 
   // The log of writes takes 8 MiB of it.

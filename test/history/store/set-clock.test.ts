@@ -30,7 +30,7 @@ async function ask<Kind extends Query['kind'] & Answer['kind']>(
     ...{ kind, by: [], filters: {}, step: null, before: null, limit: 100, tenant: 'acme' },
     ...span,
   };
-  const answer = await runQuery(store.db, query as Query, () => store.kept());
+  const answer = await runQuery(store, query as Query);
   return answer as Extract<Answer, { kind: Kind }>;
 }
 
