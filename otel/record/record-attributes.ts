@@ -446,6 +446,7 @@ export const DOUBLE_NAMES: ReadonlySet<string> = new Set([
   'gateway.queue_ms',
   'gateway.route.prefix_share',
   'gateway.duration_ms',
+  'gateway.share',
   'gateway.first_token_ratio',
   'gateway.gaps_ratio',
   'gateway.duration_ratio',

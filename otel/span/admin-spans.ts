@@ -19,10 +19,20 @@ import { recordShadowSpan, type ShadowSpan } from './shadow-span.ts';
 import { GivenIds, KnownIds, RandomIds } from './trace-ids.ts';
 
 /** An action of the admin API or of a signal. */
-export type AdminAction = DrainAction | HealthAction | ReloadAction | ConditionAction | RolloutStepAction;
+export type AdminAction = ReplicaAction | ReloadAction | ConditionAction | RolloutStepAction;
+
+type ReplicaAction = DrainAction | ShadowAction | HealthAction;
+
+/** What is known of every action. */
+interface Action {
+  /** The name of the token that asked for it; null: a signal, or the gateway itself. */
+  readonly tokenName: string | null;
+  /** When the call arrived, or what has ended or is decided now began: epoch milliseconds. */
+  readonly startEpochMs: number;
+}
 
 /** A replica was drained or undrained. */
-interface DrainAction {
+interface DrainAction extends Action {
   readonly action: 'drain' | 'undrain';
   readonly replica: string;
   readonly wasDrained: boolean;
@@ -32,14 +42,18 @@ interface DrainAction {
   readonly reason: string | null;
   /** Of an undrain with a ramp: how long it takes. */
   readonly rampMs?: number;
-  /** The name of the token that asked for it. */
-  readonly tokenName: string | null;
-  /** When the call arrived: epoch milliseconds. */
-  readonly startEpochMs: number;
+}
+
+/** A replica became a shadow for a while, or is what it was. With another share, one ends and the next begins. */
+interface ShadowAction extends Action {
+  readonly action: 'shadow_begins' | 'shadow_ends';
+  readonly replica: string;
+  /** The share of the requests of its models of which it gets copies. */
+  readonly share: number;
 }
 
 /** The gateway found that a replica fails, or that it does not any more. */
-interface HealthAction {
+interface HealthAction extends Action {
   readonly action: 'replica_failing' | 'replica_ok' | 'replica_probation' | 'replica_kept';
   readonly replica: string;
   readonly inflight: number;
@@ -48,14 +62,10 @@ interface HealthAction {
   readonly verdict: string;
   /** What was seen, in words; null if the judge says all. */
   readonly reason: string | null;
-  /** Nobody asked for it. */
-  readonly tokenName: null;
-  /** When what has shown it began, or when the replica was found failing: epoch milliseconds. */
-  readonly startEpochMs: number;
 }
 
 /** The configuration was reloaded. */
-interface ReloadAction {
+interface ReloadAction extends Action {
   readonly action: 'reload';
   /** Null if the configuration was invalid. */
   readonly done: {
@@ -64,24 +74,16 @@ interface ReloadAction {
     readonly changed: number;
     readonly removed: number;
   } | null;
-  /** The name of the token that asked for it; null for a signal. */
-  readonly tokenName: string | null;
-  /** When the reload was requested: epoch milliseconds. */
-  readonly startEpochMs: number;
 }
 
 /** Something began to be wrong, or ended. */
-interface ConditionAction {
+interface ConditionAction extends Action {
   readonly action: 'condition_begins' | 'condition_ends';
   /** As in docs/troubleshooting.md. */
   readonly id: string;
   readonly severity: string;
   readonly subject: string;
   readonly sentence: string;
-  /** Nobody asked for it. */
-  readonly tokenName: null;
-  /** Of `condition_ends`: when it began; otherwise now: epoch milliseconds. */
-  readonly startEpochMs: number;
 }
 
 /** The spans of admin actions. They show a rollout next to the latencies that it causes. */
@@ -139,7 +141,6 @@ export function startAdminSpans(
       const options = { kind: SpanKind.INTERNAL, root: true, startTime: action.startEpochMs };
       const span = tracer.startSpan(action.action, options, ROOT_CONTEXT);
       span.setAttributes(toAttributes(action));
-      if (action.tokenName !== null) span.setAttribute(ADMIN_ACTION.tokenName, action.tokenName);
       if (action.action === 'reload' && action.done === null) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     },
@@ -155,47 +156,21 @@ export function startAdminSpans(
   };
 }
 
+/** What is known of an action, by the names of the registry. */
 function toAttributes(action: Exclude<AdminAction, RolloutStepAction>): Attributes {
-  if ('severity' in action) return toConditionAttributes(action);
-  if (action.action === 'reload') return toReloadAttributes(action);
-  return 'judge' in action ? toHealthAttributes(action) : toDrainAttributes(action);
+  const facts = new Map(Object.entries(toFacts(action)));
+  const known = Object.entries(ADMIN_ACTION).filter(([fact]) => facts.get(fact) != null);
+  return Object.fromEntries(known.map(([fact, attribute]) => [attribute, facts.get(fact)]));
 }
 
-function toConditionAttributes({ id, severity, subject, sentence }: ConditionAction): Attributes {
-  return {
-    [ADMIN_ACTION.condition]: id,
-    [ADMIN_ACTION.conditionSeverity]: severity,
-    [ADMIN_ACTION.conditionSubject]: subject,
-    [ADMIN_ACTION.conditionSentence]: sentence,
-  };
-}
-
-function toHealthAttributes({ replica, inflight, judge, verdict, reason }: HealthAction): Attributes {
-  return {
-    [ADMIN_ACTION.replica]: replica,
-    [ADMIN_ACTION.inflight]: inflight,
-    [ADMIN_ACTION.judge]: judge,
-    [ADMIN_ACTION.verdict]: verdict,
-    ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
-  };
-}
-
-function toDrainAttributes({ replica, wasDrained, inflight, reason, rampMs }: DrainAction): Attributes {
-  return {
-    [ADMIN_ACTION.replica]: replica,
-    [ADMIN_ACTION.wasDrained]: wasDrained,
-    [ADMIN_ACTION.inflight]: inflight,
-    ...(reason === null ? {} : { [ADMIN_ACTION.reason]: reason }),
-    ...(rampMs === undefined ? {} : { [ADMIN_ACTION.rampMs]: rampMs }),
-  };
-}
-
-function toReloadAttributes({ done }: ReloadAction): Attributes {
-  if (done === null) return { [ADMIN_ACTION.errorType]: 'invalid_config' };
-  return {
-    [ADMIN_ACTION.changedKeys]: [...done.changedKeys],
-    [ADMIN_ACTION.replicasAdded]: done.added,
-    [ADMIN_ACTION.replicasChanged]: done.changed,
-    [ADMIN_ACTION.replicasRemoved]: done.removed,
-  };
+function toFacts(action: Exclude<AdminAction, RolloutStepAction>): object {
+  if ('severity' in action) {
+    const { id: condition, severity, subject, sentence } = action;
+    return { condition, conditionSeverity: severity, conditionSubject: subject, conditionSentence: sentence };
+  }
+  if (action.action !== 'reload') return action;
+  const { done, tokenName } = action;
+  if (done === null) return { tokenName, errorType: 'invalid_config' };
+  const { changedKeys, added, changed, removed } = done;
+  return { tokenName, changedKeys, replicasAdded: added, replicasChanged: changed, replicasRemoved: removed };
 }

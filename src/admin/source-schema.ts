@@ -57,27 +57,19 @@ export const sourceSchema = z
   .meta({ id: 'Source' });
 
 /** Converts a source to the shape of `sourceSchema`. */
-export function toSourceJson({
-  errorCode: error_code,
-  errorCause: error_cause,
-  readinessGate: gate,
-  ...rest
-}: SourceState): z.output<typeof sourceSchema> {
-  return {
-    ...rest,
-    error_code,
-    error_cause,
-    readiness_gate: gate === null ? null : toReadinessGateJson(gate),
-  };
+export function toSourceJson(source: SourceState): z.output<typeof sourceSchema> {
+  const { readinessGate: gate, ...rest } = toStatusJson(source);
+  return { ...rest, readiness_gate: gate === null ? null : toReadinessGateJson(gate) };
 }
 
-function toReadinessGateJson({
-  errorCode: error_code,
-  errorCause: error_cause,
-  confirmedCount: confirmed,
-  waitingCount: waiting,
-  waiting: waiting_pods,
-  ...rest
-}: NonNullable<SourceState['readinessGate']>): z.output<typeof readinessGateSchema> {
-  return { ...rest, error_code, error_cause, confirmed, waiting, waiting_pods };
+function toReadinessGateJson(
+  gate: NonNullable<SourceState['readinessGate']>,
+): z.output<typeof readinessGateSchema> {
+  const { confirmedCount: confirmed, waitingCount, waiting: waiting_pods, ...rest } = toStatusJson(gate);
+  return { ...rest, confirmed, waiting: waitingCount, waiting_pods };
+}
+
+function toStatusJson<T extends Pick<SourceState, 'errorCode' | 'errorCause'>>(status: T) {
+  const { errorCode: error_code, errorCause: error_cause, ...rest } = status;
+  return { ...rest, error_code, error_cause };
 }

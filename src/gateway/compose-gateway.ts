@@ -134,10 +134,7 @@ export async function composeGateway(
     },
   });
   const { serving, telemetry } = dataPlane;
-  const history = composeHistory(composition, {
-    instanceId: telemetry.instanceId,
-    drains: replicas.drains,
-  });
+  const history = composeHistory(composition, telemetry, replicas);
   const tellUsage = createClientUsage(history);
   const fleet = await composeFleet(composition, { replicas, limitRows });
   const rollouts = await composeRollouts(composition);

@@ -118,15 +118,18 @@ interface AnswerBase {
   readonly gaps: readonly Gap[];
 }
 
-export interface RecordsAnswer extends AnswerBase {
-  readonly kind: 'records';
-  readonly records: readonly NumberedRecord[];
+interface RecordPage extends AnswerBase {
   /** The page goes on before this number; null: there is no more. */
   readonly next: number | null;
   /** How many blocks are damaged. Their records are missing. */
   readonly damagedBlocks: number;
   /** Names that were asked for and are in no record and no sum that is kept. */
   readonly unknown: readonly string[];
+}
+
+export interface RecordsAnswer extends RecordPage {
+  readonly kind: 'records';
+  readonly records: readonly NumberedRecord[];
 }
 
 /** The sums of one group, and of one step. */
@@ -176,14 +179,11 @@ export interface DigestedRecord {
   readonly digest: string;
 }
 
-export interface StatementAnswer extends AnswerBase {
+export interface StatementAnswer extends RecordPage {
   readonly kind: 'statement';
   readonly records: readonly DigestedRecord[];
-  readonly next: number | null;
-  readonly damagedBlocks: number;
   /** Of all tenants, since the span began; empty but on the first page. */
   readonly losses: readonly KeptLoss[];
-  readonly unknown: readonly string[];
 }
 
 /** The answer to a query of this kind; without one, of any. */

@@ -8,6 +8,7 @@ export const EVENT_KINDS = [
   'set_aside',
   'condition',
   'drain',
+  'shadow',
   'health',
   'rollout',
   'reload',
@@ -41,8 +42,9 @@ export interface ShownEvent {
   readonly details: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** A condition that is on; or a replica, which is drained, or was until then. Since when: epoch milliseconds. */
+/** A condition that is on; a shadow; or a replica, which is drained, or was until then. Since when: epoch milliseconds. */
 export type PresentFact =
+  | Extract<AdminAction, { share: number }>
   | (ConditionFacts & { readonly sinceMs: number })
   | {
       readonly replica: string;
@@ -58,6 +60,7 @@ type ConditionFacts = Pick<
 
 /** What is so now, as the entry that the timeline has of it if nothing was missed. */
 export function toPresentEntry(fact: PresentFact): TimelineEntry {
+  if ('action' in fact) return toTimelineEntry(fact, fact.startEpochMs);
   const times = { fromMs: fact.sinceMs, atMs: fact.sinceMs };
   if ('id' in fact) return { ...times, phase: 'begin', ...toCondition(fact) };
   const { replica, isDrained, reason } = fact;
@@ -88,6 +91,17 @@ export function toTimelineEntry(action: AdminAction, nowMs: number): TimelineEnt
       const details = { by, reason: reason === null ? null : cut(reason), inflight, was_drained: wasDrained };
       const phase = action.action === 'drain' ? 'begin' : 'end';
       return { ...base, phase, kind: 'drain', subject: cut(replica), details };
+    }
+    case 'shadow_begins':
+    case 'shadow_ends': {
+      const phase = action.action === 'shadow_begins' ? 'begin' : 'end';
+      return {
+        ...base,
+        phase,
+        kind: 'shadow',
+        subject: cut(action.replica),
+        details: { by, share: action.share },
+      };
     }
     case 'reload': {
       const { done } = action;

@@ -195,6 +195,7 @@ export const LEDGER = {
 export const ADMIN_ACTION = {
   replica: 'gateway.replica',
   wasDrained: 'gateway.was_drained',
+  share: 'gateway.share',
   inflight: 'gateway.inflight',
   judge: 'gateway.judge',
   verdict: 'gateway.verdict',

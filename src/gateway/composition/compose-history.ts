@@ -8,11 +8,13 @@ import { guarded } from './observe-record.ts';
 /** Composes the gateway's own memory, which hears of every record and every action. It holds up neither start nor request. */
 export function composeHistory(
   { inEffect, collaborators: { log }, parts, events, board, version }: Composition,
-  { instanceId, drains }: Pick<Telemetry, 'instanceId'> & Pick<ReplicaControl, 'drains'>,
+  { instanceId }: Pick<Telemetry, 'instanceId'>,
+  replicas: Pick<ReplicaControl, 'drains' | 'trials'>,
 ): RecordedHistory {
   const present = (): readonly PresentFact[] => [
+    ...replicas.trials,
     ...board.current.map((condition) => ({ ...condition, sinceMs: condition.sinceEpochMs })),
-    ...Array.from(drains.all, ([replica, { drained: isDrained, reason, since }]) => ({
+    ...Array.from(replicas.drains.all, ([replica, { drained: isDrained, reason, since }]) => ({
       ...{ replica, isDrained, reason, sinceMs: Date.parse(since ?? '') || 0 },
     })),
   ];

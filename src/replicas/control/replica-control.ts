@@ -23,7 +23,6 @@ import {
   type RegisteredReplica,
   type ReplicaChanges,
   ReplicaRegistry,
-  type ShadowTrial,
 } from '#replicas/registry';
 import type { SharedState } from '#replicas/shared';
 import type { PoolSnapshot } from '#replicas/terms';
@@ -55,8 +54,15 @@ export interface ReplicaDataPlane {
   confirm(): Promise<readonly number[]>;
   /** Whether the facts of requests are to be passed to `observe`. At first they are not. */
   comparePeers(isOn: boolean): void;
-  /** Makes the span of a decision. */
-  recordAction(action: HealthAction): void;
+  /** Makes the span of a decision, or of what became of a shadow. */
+  recordAction(action: HealthAction | TrialAction): void;
+}
+
+/** What became of a shadow for a while: see `AdminAction` of otel/span. */
+interface TrialAction extends Pick<HealthAction, 'replica' | 'startEpochMs'> {
+  readonly action: 'shadow_begins' | 'shadow_ends';
+  readonly share: number;
+  readonly tokenName: string | null;
 }
 
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
@@ -131,7 +137,7 @@ export class ReplicaControl {
   readonly #discovery: ReplicaDiscovery;
   readonly #rampMs: () => number;
   readonly #log: DiscoveryLog;
-  readonly #trialEnds = new Map<string, NodeJS.Timeout>();
+  readonly #trials = new Map<string, { readonly timer: NodeJS.Timeout; readonly begun: TrialAction }>();
 
   constructor(
     { config }: ReplicaControlSettings,
@@ -220,23 +226,44 @@ export class ReplicaControl {
       until: new Date(nowMs + forMs).toISOString(),
       ignoresDrain: trial?.ignoresDrain ?? replica.drain.drained,
     });
-    clearTimeout(this.#trialEnds.get(name));
-    this.#trialEnds.set(name, setTimeout(() => void this.endTrial(replica, null), forMs).unref());
-    if (trial === null) this.#log.info({ replica: name, share, token_name: tokenName }, 'shadow begins');
-    if (!isSameTrial(trial, replica.trial)) await this.#discovery.republish();
+    const known = this.#trials.get(name);
+    clearTimeout(known?.timer);
+    const timer = setTimeout(() => void this.endTrial(replica, null), forMs).unref();
+    if (trial?.share === share && known !== undefined) {
+      this.#trials.set(name, { ...known, timer });
+      return;
+    }
+    this.#trialEnded(name, tokenName);
+    const begun = { action: 'shadow_begins', replica: name, share, tokenName, startEpochMs: nowMs } as const;
+    this.#trials.set(name, { timer, begun });
+    this.#log.info({ replica: name, share, token_name: tokenName }, 'shadow begins');
+    this.#link.plane?.recordAction(begun);
+    await this.#discovery.republish();
   }
 
   /** Ends that. A replica that is not drained serves again, with a growing share of the turns if `rollout.ramp` says so. */
   async endTrial(replica: RegisteredReplica, tokenName: string | null): Promise<void> {
-    clearTimeout(this.#trialEnds.get(replica.name));
-    this.#trialEnds.delete(replica.name);
     if (replica.trial === null) return;
     replica.setTrial(null);
-    this.#log.info({ replica: replica.name, token_name: tokenName }, 'shadow ends');
+    this.#trialEnded(replica.name, tokenName);
     const durationMs = this.#rampMs();
     if (durationMs > 0 && !replica.drain.drained && replica.shadow === null)
       this.drains.setRamp(replica.name, { elapsedMs: 0, durationMs });
     await this.#discovery.republish();
+  }
+
+  /** The replicas that are shadows for a while, as they were told. */
+  get trials(): readonly TrialAction[] {
+    return Array.from(this.#trials.values(), ({ begun }) => begun);
+  }
+
+  #trialEnded(name: string, tokenName: string | null): void {
+    const known = this.#trials.get(name);
+    if (known === undefined) return;
+    clearTimeout(known.timer);
+    this.#trials.delete(name);
+    this.#log.info({ replica: name, token_name: tokenName }, 'shadow ends');
+    this.#link.plane?.recordAction({ ...known.begun, action: 'shadow_ends', tokenName });
   }
 
   /** A model that nobody would serve with these replicas, because the last one becomes a shadow; null: there is none. */
@@ -246,7 +273,7 @@ export class ReplicaControl {
 
   /** Looks for nothing any more and checks nothing. Drains still work, as does what the admin API asks for. */
   stop(): void {
-    for (const timer of this.#trialEnds.values()) clearTimeout(timer);
+    for (const { timer } of this.#trials.values()) clearTimeout(timer);
     this.#discovery.stop();
     this.#checker.stop();
   }
@@ -312,12 +339,8 @@ export class ReplicaControl {
   /** Resolves when nothing can be written to a removed replica any more. */
   async #publish(): Promise<void> {
     // One that was removed, or is another server now, is no shadow for a while any more.
-    for (const [name, timer] of this.#trialEnds) {
-      if (this.registry.find(name)?.trial) continue;
-      clearTimeout(timer);
-      this.#trialEnds.delete(name);
-      this.#log.info({ replica: name, token_name: null }, 'shadow ends');
-    }
+    for (const name of this.#trials.keys())
+      if (!this.registry.find(name)?.trial) this.#trialEnded(name, null);
     const snapshot = this.registry.nextSnapshot();
     this.#streamTimes.take(
       new Map([...snapshot.cursors].map(([model, cursor]) => [toShownName(model), cursor])),
@@ -326,9 +349,4 @@ export class ReplicaControl {
     this.registry.noteApplied(snapshot.version);
     await this.#link.confirm();
   }
-}
-
-/** Whether workers need not be told: only its end has moved. */
-function isSameTrial(before: ShadowTrial | null, after: ShadowTrial | null): boolean {
-  return before?.share === after?.share && before?.ignoresDrain === after?.ignoresDrain;
 }

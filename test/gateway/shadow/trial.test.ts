@@ -93,6 +93,27 @@ describe('a replica that becomes a shadow for a while', () => {
     await expect.poll(logged).toEqual([begun, ended, begun, ended, begun, ['shadow ends', null]]);
   });
 
+  test('is on the timeline with its share and who made it one, once for each share', async () => {
+    await using scene = await startShadowScene({ role: 'serve', config: { history: {} } });
+    const { gateway } = scene;
+    const told = async () => {
+      const answer = await (await gateway.admin('/admin/timeline')).json();
+      const events = (answer as { events: { kind: string; until: string | null; details: object }[] }).events;
+      return events.flatMap(({ kind, until, details }) =>
+        kind === 'shadow' ? [{ goesOn: until === null, ...details }] : [],
+      );
+    };
+    await gateway.admin('/admin/replicas/s/shadow?requests=10%25&for=10m', post);
+    await gateway.admin('/admin/replicas/s/shadow?requests=10%25&for=11m', post);
+    await gateway.admin('/admin/replicas/s/shadow?requests=20%25&for=10m', post);
+    await expect.poll(told).toEqual([
+      { goesOn: true, by: 'admin', share: 0.2 },
+      { goesOn: false, by: 'admin', share: 0.1 },
+    ]);
+    await gateway.admin('/admin/replicas/s/drain', post);
+    await expect.poll(told).toMatchObject([{ goesOn: false }, { goesOn: false }]);
+  });
+
   test('is none any more as another server, and the log says so once', async () => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway, a, s } = scene;

@@ -39,7 +39,7 @@ export const showTimeline = defineRoute({
   operationId: 'showTimeline',
   summary: 'What happened',
   description:
-    'Conditions, drains, steps of rollouts with their verdicts, health, reloads, starts and stops, from the history of ' +
+    'Conditions, drains, shadows, steps of rollouts with their verdicts, health, reloads, starts and stops, from the history of ' +
     'this gateway. An event is in the answer if any part of it is in the span.',
   query: {
     ...spanParams,

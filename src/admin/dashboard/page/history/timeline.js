@@ -103,10 +103,15 @@ function toWords({ kind, subject, details }) {
       const title = isName ? sentence : toCapital(sentence);
       return { lane: 'Conditions', look, title, details: look };
     }
+    case 'shadow':
     case 'drain': {
       const reason = text('reason') === '' ? [] : [text('reason')];
       return {
-        ...{ lane: 'Drains', look: 'drain', title: `${subject} drained` },
+        ...{
+          lane: 'Drains',
+          look: 'drain',
+          title: `${subject} ${kind === 'drain' ? 'drained' : 'a shadow'}`,
+        },
         details: [...reason, ...by].join(', '),
       };
     }

@@ -49,6 +49,13 @@ describe('what happened', () => {
     ]);
   });
 
+  test('has a shadow beside the drains, with who made it one', () => {
+    const event = makeEvent({ kind: 'shadow', subject: 's', details: { share: 0.1, by: 'ops' } });
+    expect(toHappenings([event], NOW_MS)).toMatchObject([
+      { lane: 'Drains', title: 's a shadow', details: 'by ops' },
+    ]);
+  });
+
   test('leaves a name at the beginning of a sentence as it is', () => {
     const details = { id: 'x', severity: 'warning', subject: 'vllm-a', sentence: 'vllm-a does not answer' };
     expect(titlesOf([makeEvent({ kind: 'condition', details })])).toEqual(['vllm-a does not answer']);
