@@ -20,7 +20,6 @@ const COMPRESSION = {
 const BLOCK_BYTES = (FRAME_BYTES * 3) / 4;
 /** More than any block has: what claims to be larger is damaged. */
 const MAX_BLOCK_BYTES = 64 * 1024 ** 2;
-
 /** A row has so many ids at most, or those of one chunk: the fewer rows, the sooner all are read. */
 const ROW_IDS = 4096;
 
@@ -65,9 +64,8 @@ export class BlockStore {
     this.#insert = db.prepare('INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)');
     this.#writeIds = db.prepare('INSERT OR REPLACE INTO record_ids VALUES (?, ?)');
     this.#insertData = db.prepare('INSERT INTO block_data VALUES (?, ?)');
-    this.#deletes = ['blocks', 'block_data'].map((table) =>
-      db.prepare(`DELETE FROM ${table} WHERE first = ?`),
-    );
+    const toDelete = (table: string) => db.prepare(`DELETE FROM ${table} WHERE first = ?`);
+    this.#deletes = ['blocks', 'block_data'].map(toDelete);
     this.#deleteIds = db.prepare(DELETE_IDS);
     const next = Number(db.prepare('SELECT next_number AS next FROM meta').get()?.next ?? 0);
     this.#tail = { next, open: readOpen(db), from: next, ids: new Uint32Array() };

@@ -247,9 +247,12 @@ export class HistoryStore {
     }
   }
 
-  #sum(): void {
+  /** Returns what waited. */
+  #sum(): readonly Gap[] {
+    const { waiting } = this.#usage;
     for (const { fromMs, untilMs } of this.#usage.sum())
       this.#addGap({ fromMs, toMs: untilMs - 1, records: null, reason: 'damaged' });
+    return waiting;
   }
 
   #addInstances({ instances, endMs }: Batch): void {
@@ -297,12 +300,12 @@ export class HistoryStore {
   #makeRoom(bytes: number): void {
     // What a batch takes beside its records is little.
     const budget = toBudget(this.#settings.maxSizeBytes) * 0.95 - bytes;
-    if (this.usedBytes > budget) this.#sum();
     while (this.usedBytes > budget) {
       const recordBytes = Number(
         this.#db.prepare('SELECT sum(length(data)) AS bytes FROM block_data').get()?.bytes ?? 0,
       );
       if (recordBytes > budget / 2 && this.#removeBlock()) continue;
+      if (this.#sum().length > 0) continue;
       if (this.#removeOldestUsage('usage_minutes') || this.#removeOldestUsage('usage_hours')) continue;
       if (!this.#removeBlock()) return;
     }
