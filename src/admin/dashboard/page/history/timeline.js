@@ -107,11 +107,9 @@ function toWords({ kind, subject, details }) {
     case 'drain': {
       const reason = text('reason') === '' ? [] : [text('reason')];
       return {
-        ...{
-          lane: 'Drains',
-          look: 'drain',
-          title: `${subject} ${kind === 'drain' ? 'drained' : 'a shadow'}`,
-        },
+        lane: 'Drains',
+        look: 'drain',
+        title: `${subject} ${kind === 'drain' ? 'drained' : 'a shadow'}`,
         details: [...reason, ...by].join(', '),
       };
     }
