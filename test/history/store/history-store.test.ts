@@ -402,7 +402,8 @@ it('takes over a lower limit later if nothing can be removed at the time', () =>
   const { store } = openStore(path, { maxSizeBytes });
   const pages = () => Number(store.db.prepare('PRAGMA max_page_count').get()?.max_page_count);
   const before = pages();
-  const texts = Array.from({ length: 400 }, (_, index) => makeRecord({ tenant: `${index}`.repeat(90) }));
+  const noise = () => Array.from({ length: 64 }, () => Math.random().toString(16).slice(2, 18));
+  const texts = Array.from({ length: 400 }, () => makeRecord({ prefix_hashes: noise() }));
   for (let round = 0; store.usedBytes < 1.5 * 1024 ** 2; round++) {
     store.write(toBatch(texts), START_MS + round);
     store.settle();
