@@ -92,7 +92,8 @@ export class UsageStore {
       const rows = new Map<string, { readonly key: RowKey; readonly added: RequestSums }>();
       for (const delta of deltas) {
         const at = delta.minuteMs - (delta.minuteMs % USAGE_TABLES[table].stepMs);
-        const keys = known.getOrInsertComputed(at, () => this.#readKeys(table, at));
+        const keys = known.get(at) ?? this.#readKeys(table, at);
+        known.set(at, keys);
         const key = toRowKey(at, delta.key, keys);
         const id = toKeyValues(key).join('\n');
         const row = rows.get(id) ?? { key, added: createSums() };
