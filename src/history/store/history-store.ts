@@ -173,20 +173,19 @@ export class HistoryStore {
 
   /** Adds what waits to the sums. Returns what they lack, if it cannot be written now. */
   settle(): readonly Gap[] {
-    const { waiting } = this.#usage;
     try {
-      if (waiting.length > 0) this.#transact(() => this.#sum());
+      this.#transact(() => this.#sum());
       return [];
     } catch {
       // The next batch says why.
-      return waiting;
+      return this.#usage.waiting;
     }
   }
 
   /** Closes the database. It then is known that nothing is missing at the end of the last batch. */
   close(): void {
-    this.settle();
     try {
+      this.settle();
       this.#db.exec('UPDATE meta SET is_open = 0');
     } finally {
       this.#db.close();
