@@ -40,7 +40,7 @@ const IDLE_MS = 60_000;
  */
 const BATCH_BYTES = 1024 ** 2;
 /** When so many bytes of records are not on disk, further records are left out. */
-const MAX_WAITING_BYTES = 32 * 1024 ** 2;
+const MAX_UNWRITTEN_BYTES = 32 * 1024 ** 2;
 /** So many events may wait for the thread. */
 const MAX_WAITING_EVENTS = 1_000;
 /** What is not written by then is left out at a shutdown. */
@@ -128,7 +128,7 @@ export class RecordedHistory {
       return;
     }
     const waitingBytes = this.#unwrittenBytes + this.#feed.bytes + (encodedSpan?.length ?? 0);
-    if (encodedSpan === null || waitingBytes > MAX_WAITING_BYTES) {
+    if (encodedSpan === null || waitingBytes > MAX_UNWRITTEN_BYTES) {
       this.#leaveOut(encodedSpan === null ? 'unencodable' : 'behind', Date.parse(record.ts));
       return;
     }
@@ -142,7 +142,7 @@ export class RecordedHistory {
   loss(loss: RecordLoss): void {
     if (this.#settings === null) return;
     this.#schedule();
-    if (this.#unwrittenBytes + this.#feed.bytes <= MAX_WAITING_BYTES) this.#feed.addLoss(loss);
+    if (this.#unwrittenBytes + this.#feed.bytes <= MAX_UNWRITTEN_BYTES) this.#feed.addLoss(loss);
     else this.#leaveOut('behind', this.#collaborators.nowMs(), 0);
   }
 

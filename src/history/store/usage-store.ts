@@ -21,7 +21,7 @@ import { isIntact, type RowKey, toKeyValues, toRowValues } from './usage-row.ts'
 export const MAX_USAGE_KEYS = 2_000;
 
 /** What waits is summed when it takes so much, or another minute has begun. */
-const MAX_WAITING_BYTES = 1024 ** 2;
+const MAX_UNSUMMED_BYTES = 1024 ** 2;
 
 /** The keys that have a row, by its names. */
 type KnownKeys = Readonly<Record<'all' | 'who', Set<string>>>;
@@ -68,7 +68,7 @@ export class UsageStore {
     }
     const before = this.#minute;
     this.#minute = Math.floor(nowMs / MINUTE_MS);
-    return this.#waitingBytes > MAX_WAITING_BYTES || this.#minute !== before;
+    return this.#waitingBytes > MAX_UNSUMMED_BYTES || this.#minute !== before;
   }
 
   /** Adds what waits to the sums. Returns the spans of what was damaged, and is left out or begins anew. */
