@@ -97,14 +97,13 @@ function addSums(rows: readonly UsageSums[]): UsageSums {
   };
 }
 
-/** Means have weights; quantiles stay if all requests are of one gateway. */
+/** Means have weights; quantiles stay if those of one gateway alone are known: another one had no success. */
 function addTimes(all: readonly (Times & { readonly count: number })[]): Times {
-  const known = all.filter(({ count }) => count > 0);
-  const [only] = known;
-  if (only !== undefined && known.length === 1) return { mean: only.mean, p50: only.p50, p95: only.p95 };
-  const count = known.reduce((sum, each) => sum + each.count, 0);
-  const sum = known.reduce((total, each) => total + (each.mean ?? 0) * each.count, 0);
-  return { mean: count === 0 ? null : sum / count, p50: null, p95: null };
+  const count = all.reduce((sum, each) => sum + each.count, 0);
+  const sum = all.reduce((total, each) => total + (each.mean ?? 0) * each.count, 0);
+  const known = all.filter(({ p50 }) => p50 !== null);
+  const { p50 = null, p95 = null } = (known.length === 1 && known[0]) || {};
+  return { mean: count === 0 ? null : sum / count, p50, p95 };
 }
 
 function addNamed(all: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {

@@ -83,6 +83,20 @@ describe('gateway usage', () => {
     expect(gateways).toHaveLength(2);
   });
 
+  it('has the quantiles of the only gateway that served', async () => {
+    const { stdout } = await invoke(
+      ['usage', '--since', '1h', '--tenant', FORMULA, '--json', ...both()],
+      ENV,
+    );
+    const alone = JSON.parse(stdout).total;
+    await (await second.chat({ model: 'none' }, { headers: { 'X-Tenant': FORMULA } })).text();
+    await second.waitForRecords(4);
+    const sum = await invoke(['usage', '--since', '1h', '--tenant', FORMULA, '--json', ...both()], ENV);
+    const { requests, client_errors, e2e_ms } = JSON.parse(sum.stdout).total;
+    expect([requests, client_errors, e2e_ms.p50]).toEqual([2, 1, alone.e2e_ms.p50]);
+    expect(e2e_ms.p50).not.toBeNull();
+  });
+
   it('counts a gateway once that has two names, and says so', async () => {
     const again = first.adminUrl.replace('127.0.0.1', 'localhost');
     for (const command of ['usage', 'records', 'timeline']) {
