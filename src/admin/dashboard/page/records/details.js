@@ -30,7 +30,7 @@ const FIELDS = RECORD_FIELDS.toSorted((a, b) => rankOf(a.field) - rankOf(b.field
 
 const GONE =
   'The gateway does not keep this request any more. It keeps the last 500 requests, the last 200 errors and the last 200 client errors, because its history is off.';
-const TOO_FEW = 'Too few requests of this model and endpoint ended in its hour to compare it with.';
+const TOO_FEW = 'Too few requests of this model and endpoint succeeded in its hour to compare it with.';
 
 /** @typedef {{ readonly traceUrlTemplate: string | null, readonly keepsHistory: boolean }} DetailsContext */
 
@@ -109,13 +109,18 @@ export class DetailsDialog {
       record === undefined ? 'Request' : `Request ${record.status}`,
     );
     this.#picture.replaceChildren(...(record === undefined ? [] : createPicture(record, null)));
-    setText(this.#why, record === undefined || keepsHistory ? '' : explain(record, null));
-    if (record !== undefined && keepsHistory) void this.#compare(record);
+    const query = record === undefined || !keepsHistory ? null : toLikeQuery(record);
+    setText(this.#why, record === undefined || query !== null ? '' : explain(record, null));
+    if (record !== undefined && query !== null) void this.#compare(record, query);
   }
 
-  /** Compares it with like requests of its hour. @param {ShownRecord} record */
-  async #compare(record) {
-    const result = await fetchUsage(session.token ?? '', toLikeQuery(record));
+  /**
+   * Compares it with like requests of its hour.
+   * @param {ShownRecord} record
+   * @param {Readonly<Record<string, string>>} query
+   */
+  async #compare(record, query) {
+    const result = await fetchUsage(session.token ?? '', query);
     if (this.#shown !== record.request_id) return;
     const usual = result.kind === 'ok' ? toUsual(result.value) : null;
     setText(this.#why, explain(record, usual));

@@ -1,7 +1,8 @@
 /** @import { UsageJson } from '../../../routes/history/usage.ts' */
 /** @import { ShownRecord } from './filters.js' */
+import { toStatusGroup } from './filters.js';
 
-/** Requests that a request is compared with: those of the same model and endpoint in the hour in which it arrived. Pure. */
+/** What a request is compared with: the requests of its model and endpoint that succeeded in its hour. Pure. */
 
 /**
  * What is usual among them. Milliseconds; null: not known.
@@ -20,17 +21,18 @@ const HOUR_MS = 3_600_000;
 const LEAST_REQUESTS = 5;
 
 /**
- * The parameters of GET /admin/usage for them.
- * @param {Pick<ShownRecord, 'ts' | 'model' | 'endpoint'>} record
- * @returns {Readonly<Record<string, string>>}
+ * The parameters of GET /admin/usage for them; null: none is like one without a model, or one that was refused.
+ * @param {ShownRecord} record
+ * @returns {Readonly<Record<string, string>> | null}
  */
-export function toLikeQuery({ ts, model, endpoint }) {
+export function toLikeQuery(record) {
+  const { ts, model, endpoint } = record;
+  if (model === undefined || toStatusGroup(record) === 'client_error') return null;
   const fromMs = Math.floor(Date.parse(ts) / HOUR_MS) * HOUR_MS;
   return {
     since: new Date(fromMs).toISOString(),
     until: new Date(fromMs + HOUR_MS).toISOString(),
-    endpoint,
-    ...(model === undefined ? {} : { model }),
+    ...{ endpoint, model },
   };
 }
 
@@ -40,12 +42,13 @@ export function toLikeQuery({ ts, model, endpoint }) {
  * @returns {Usual | null}
  */
 export function toUsual({ total }) {
-  const { requests, without_usage, prompt_tokens, completion_tokens, e2e_ms, ttft_ms } = total;
+  const { without_usage, prompt_tokens, completion_tokens, e2e_ms, ttft_ms } = total;
+  const requests = total.requests - total.errors - total.client_errors - total.canceled;
   if (requests < LEAST_REQUESTS) return null;
-  const counted = requests - without_usage - total.errors - total.client_errors - total.canceled;
+  const counted = requests - without_usage;
   const mean = (/** @type {number} */ sum) => (counted > 0 && sum > 0 ? sum / counted : null);
   // Of what is no stream, all of the time belongs to its tokens.
-  const tokensMs = (e2e_ms.mean ?? 0) * requests - (ttft_ms.mean ?? 0) * ttft_ms.count;
+  const tokensMs = (e2e_ms.mean ?? 0) * total.requests - (ttft_ms.mean ?? 0) * ttft_ms.count;
   return {
     requests,
     e2eP50Ms: e2e_ms.p50,

@@ -145,12 +145,19 @@ describe('like requests', () => {
       ...{ since: '2026-11-21T12:00:00.000Z', until: '2026-11-21T13:00:00.000Z' },
       ...{ model: 'm', endpoint: '/v1/chat/completions' },
     });
-    const { model: __, ...nameless } = makeRecord(1);
-    expect(toLikeQuery(nameless)).not.toHaveProperty('model');
   });
 
-  test('say nothing if there are few', () => {
+  test('are none of one without a model, or that was refused', () => {
+    const { model: __, ...nameless } = makeRecord(1);
+    expect(toLikeQuery(nameless)).toBeNull();
+    expect(toLikeQuery(makeRecord(1, { status: 429, error_type: 'rate_limited' }))).toBeNull();
+  });
+
+  test('say nothing if few succeeded', () => {
     expect(toUsual(makeUsage({ total: makeSums({ requests: 4 }) }))).toBeNull();
+    expect(toUsual(makeUsage({ total: makeSums({ requests: 20, client_errors: 16 }) }))).toBeNull();
+    const total = makeSums({ requests: 20, client_errors: 10, canceled: 2, errors: 1 });
+    expect(toUsual(makeUsage({ total }))).toMatchObject({ requests: 7 });
   });
 
   test('without tokens have no pace', () => {
