@@ -171,7 +171,7 @@ export const showVerdict = defineRoute({
       .refine((text) => Date.parse(text) <= Date.now() + MAX_AHEAD_MS, 'a time that is not to come')
       .optional()
       .describe(
-        'Only requests that ended later count. Default: when the candidate was last drained or undrained, or when the ' +
+        'Only requests that ended later count. Default: when the candidate was last drained, undrained or a shadow, or when the ' +
           'first of its replicas came, or the start of the gateway. Another time is another comparison.',
       ),
     false_alarm: probability(

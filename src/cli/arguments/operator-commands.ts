@@ -209,7 +209,7 @@ export const OPERATOR_COMMANDS = {
       since: {
         type: 'string',
         value: 'TIME',
-        help: 'only requests since this time, or in the last, for example, 10m (default: since the candidate was last drained or undrained, or came, or the start of the gateway)',
+        help: 'only requests since this time, or in the last, for example, 10m (default: since the candidate was last drained, undrained or a shadow, or came, or the start of the gateway)',
       },
       wait: {
         type: 'string',

@@ -243,19 +243,20 @@ export class GatewayJudge {
   }
 
   /**
-   * When the candidate was last drained or undrained, became a shadow, or came, if all of its replicas have come since the
-   * gateway started: before, it was another process. Null: never.
+   * When the candidate was last drained or undrained, became a shadow or ceased to be one, or came, if all of its replicas
+   * have come since the gateway started: before, it was another process. Null: never.
    */
   #changedAtMs({ candidate }: Groups): number | null {
     const own = this.#collaborators.registry.replicas.filter(
       ({ name, isRemoving }) => candidate.has(name) && !isRemoving,
     );
-    const changes = own
-      .flatMap(({ drain: { since }, trial }) => [since, trial?.since ?? null])
-      .flatMap((since) => (since === null ? [] : [Date.parse(since)]));
+    const changes = own.flatMap(({ drain: { since }, roleSinceMs }) => [
+      Date.parse(since ?? '') || 0,
+      roleSinceMs,
+    ]);
     const cameMs = Math.min(...own.map(({ knownSinceMs }) => knownSinceMs));
-    const times = own.length > 0 && cameMs > this.#startedEpochMs ? [...changes, cameMs] : changes;
-    return times.length === 0 ? null : Math.max(...times);
+    const isNew = own.length > 0 && cameMs > this.#startedEpochMs;
+    return Math.max(0, ...changes, isNew ? cameMs : 0) || null;
   }
 
   #keepLooking(): void {

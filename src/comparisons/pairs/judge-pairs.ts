@@ -98,14 +98,9 @@ export function toPairsReport(
   const { compared, equal, partsAfter, again } = figures.outputs;
   const ratios = Object.entries(figures.ratios).flatMap(([measure, counts]) => {
     const [p10, median, p90] = [0.1, 0.5, 0.9].map((share) => ratioAt(counts, share));
-    return p10 == null || median == null || p90 == null
-      ? []
-      : [
-          [
-            measure,
-            { p10: round(p10), median: round(median), p90: round(p90), counts: toRatioList(counts) },
-          ] as const,
-        ];
+    if (p10 == null || median == null || p90 == null) return [];
+    const shown = { p10: round(p10), median: round(median), p90: round(p90), counts: toRatioList(counts) };
+    return [[measure, shown] as const];
   });
   return {
     ratios: Object.fromEntries(ratios),
@@ -121,20 +116,17 @@ export function toPairsReport(
 function toSide(side: SideTally, replicas: readonly RegisteredReplica[]): SideReport {
   const { answers, errors, finishes, completionTokens, busySeconds, inflight } = side;
   const prices = replicas.map(({ config: { gpuCount, gpuHourPrice } }) =>
-    gpuCount === null || gpuHourPrice === null ? null : gpuCount * gpuHourPrice,
+    gpuCount === null || gpuHourPrice === null ? Number.NaN : gpuCount * gpuHourPrice,
   );
-  const known = prices.filter((price) => price !== null);
-  const pricePerHour =
-    known.length < prices.length || known.length === 0
-      ? null
-      : known.reduce((sum, price) => sum + price, 0) / known.length;
+  // Not a number if one is not known, or there is none.
+  const pricePerHour = prices.reduce((sum, price) => sum + price, 0) / prices.length;
   return {
     errors,
     finishes,
     completion_tokens: completionTokens,
     mean_inflight: answers === 0 ? 0 : round(inflight / answers),
     cost_per_million:
-      pricePerHour === null || completionTokens === 0
+      Number.isNaN(pricePerHour) || completionTokens === 0
         ? null
         : round(((pricePerHour * busySeconds) / 3600 / completionTokens) * 1e6),
   };

@@ -51,6 +51,7 @@ export class RegisteredReplica {
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
   #trial: ShadowTrial | null = null;
+  #roleSinceMs = 0;
   #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
 
   constructor(slot: number, config: ReplicaConfig, connectMs: number, collaborators: RegistryCollaborators) {
@@ -112,8 +113,14 @@ export class RegisteredReplica {
     return this.#trial;
   }
 
+  /** When it last became a shadow, or ceased to be one: milliseconds since 1970; 0: never since it is known. */
+  get roleSinceMs(): number {
+    return this.#roleSinceMs;
+  }
+
   /** Makes it a shadow for a while, or ends that. Workers learn of it by the next snapshot. */
   setTrial(trial: ShadowTrial | null): void {
+    if ((trial === null) !== (this.#trial === null)) this.#roleSinceMs = Date.now();
     this.#trial = trial;
   }
 
@@ -216,6 +223,7 @@ export class RegisteredReplica {
 
   /** Takes over another configuration of the same server. */
   configure(config: ReplicaConfig): void {
+    if (config.role !== this.#config.role) this.#roleSinceMs = Date.now();
     const hasOtherTls = !isDeepStrictEqual(config.tls, this.#config.tls);
     this.#config = config;
     this.#collaborators.shared.gpuTimes.configure(this.slot, config);

@@ -23,6 +23,7 @@ export interface Replica {
   /** Milliseconds since 1970. */
   knownSinceMs: number;
   since: string | null;
+  roleSinceMs: number;
   rampShare: number | null;
   reachability: { state: string; since: string | null; reason: null };
   health: { state: string; since: string | null; failingBy: readonly string[] } | null;
@@ -121,7 +122,15 @@ function parse(text: string) {
 /** A replica that serves. */
 export function newReplica(): Replica {
   return {
-    ...{ models: ['m'], host: 'h', drained: false, since: null, rampShare: null, inflight: 0 },
+    ...{
+      models: ['m'],
+      host: 'h',
+      drained: false,
+      since: null,
+      rampShare: null,
+      inflight: 0,
+      roleSinceMs: 0,
+    },
     ...{ isRemoving: false, knownSinceMs: START_EPOCH_MS - 60_000 },
     reachability: { state: 'reachable', since: null, reason: null },
     health: { state: 'ok', since: null, failingBy: [] },
@@ -131,9 +140,9 @@ export function newReplica(): Replica {
 /** The members that a judge reads. */
 function toRegistered(name: string, replica: Replica): RegisteredReplica {
   const { models, host, serverId, drained, since, rampShare, reachability, health, inflight } = replica;
-  const { isRemoving, knownSinceMs } = replica;
+  const { isRemoving, knownSinceMs, roleSinceMs } = replica;
   return {
-    ...{ name, isRemoving, knownSinceMs, models, reachability, health, inflight, shadow: null, trial: null },
+    ...{ name, isRemoving, knownSinceMs, roleSinceMs, models, reachability, health, inflight, shadow: null },
     config: { host, serverId },
     drain: { drained, since },
     ramp: rampShare === null ? null : { share: rampShare },

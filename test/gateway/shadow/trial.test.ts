@@ -26,6 +26,20 @@ describe('a replica that becomes a shadow for a while', () => {
     },
   );
 
+  test('is judged afterwards by what it serves from then on', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+    const judge = async () => (await gateway.admin('/admin/verdict?candidate=s')).json();
+    const before = (await judge()) as { since: string };
+    await gateway.admin('/admin/replicas/s/shadow?requests=100%25&for=10m', post);
+    const endedMs = Date.now();
+    await gateway.admin('/admin/replicas/s/unshadow', post);
+
+    const { since } = (await judge()) as { since: string };
+    expect(Date.parse(since)).toBeGreaterThanOrEqual(endedMs);
+    expect(Date.parse(before.since)).toBeLessThan(endedMs);
+  });
+
   test('is refused as one if it is the last that serves its model', async () => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway } = scene;
@@ -146,8 +160,11 @@ describe('a replica that becomes a shadow for a while', () => {
     expect(refused.status).toBe(422);
     expect(await refused.text()).toContain('s cannot become a shadow, as it alone serves only');
 
+    const beforeMs = Date.now();
     gateway.writeConfig({ replicas: withRoles('shadow', 'serve') });
     expect((await gateway.reload()).status).toBe(200);
+    const verdict = (await (await gateway.admin('/admin/verdict?candidate=a')).json()) as { since: string };
+    expect(Date.parse(verdict.since)).toBeGreaterThanOrEqual(beforeMs);
     const before = gateway.records.length;
     for (let count = 0; count < 4; count++) await (await gateway.chat()).text();
     const later = (await gateway.waitForRecords(before + 4)).slice(before);
