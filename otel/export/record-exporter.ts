@@ -16,9 +16,7 @@ export type ExportOutcome =
   /** No complete answer: network, time-out, full disk. `code` is the system's, `timeout` or `aborted`. */
   | { readonly kind: 'unanswered'; readonly code: string };
 
-/**
- * Sends one batch of encoded spans once. Never rejects, and settles soon after the signal is aborted.
- */
+/** Sends one batch of encoded spans once. Never rejects, and settles soon after the signal is aborted. */
 export type ExportBatch = (
   encodedSpans: readonly Uint8Array[],
   signal: AbortSignal,

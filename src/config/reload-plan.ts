@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { factsOf, keysOf, nameOf } from './schema/keys.ts';
+import { factsOf, namedKeysOf } from './schema/keys.ts';
 import { type Config, configSchema } from './schema.ts';
 import { isObject } from './validation/violation.ts';
 
@@ -51,7 +51,7 @@ function partsOf(schema: z.core.$ZodType, values: Values) {
     const names = new Set(values.flatMap((value) => Object.keys(value ?? {})));
     return Array.from(names, (name) => ({ key: name, name, schema: record.valueType }));
   }
-  return Object.entries(keysOf(schema)).map(([key, own]) => ({ key, name: nameOf(key, own), schema: own }));
+  return namedKeysOf(schema);
 }
 
 /** Prices wait for the restart that another currency needs: until then costs have the name of the former one. */

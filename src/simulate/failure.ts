@@ -1,6 +1,4 @@
-/**
- * Why a request is refused; the dialect of the engine words it. `field` is the name of a member of the body.
- */
+/** Why a request is refused; the dialect of the engine words it. `field` is the name of a member of the body. */
 export type Failure =
   | { readonly code: 'not_found' }
   | { readonly code: 'method_not_allowed' }

@@ -33,19 +33,29 @@ type Schema = z.core.$ZodType;
 /** The section in each schema that `orOff` has made. */
 const switches = new WeakMap<Schema, Schema>();
 
+/** Computes a fact of a schema once: a file may ask for those of a client twenty thousand times. */
+function knownOnce<T extends object>(compute: (schema: Schema) => T): (schema: Schema) => T {
+  const known = new WeakMap<Schema, T>();
+  return (schema) => {
+    const fact = known.get(schema) ?? compute(schema);
+    known.set(schema, fact);
+    return fact;
+  };
+}
+
 /** What a schema makes optional, gives a default or decodes, from the outside to the inside. */
-function layersOf(schema: Schema): readonly Schema[] {
+const layersOf: (schema: Schema) => readonly Schema[] = knownOnce((schema) => {
   if (schema instanceof z.ZodPipe) return [schema, ...layersOf(schema.in)];
   const ofSwitch = switches.get(schema);
   if (ofSwitch !== undefined) return [schema, ...layersOf(ofSwitch)];
   const isWrapped = [z.ZodOptional, z.ZodNullable, z.ZodPrefault].some((kind) => schema instanceof kind);
   return isWrapped ? [schema, ...layersOf((schema as z.ZodOptional).unwrap())] : [schema];
-}
+});
 
 /** The facts of a key. */
-export function factsOf(schema: Schema): KeyFacts {
-  return Object.assign({}, ...layersOf(schema).map((layer) => facts.get(layer)));
-}
+export const factsOf = knownOnce(
+  (schema): KeyFacts => Object.assign({}, ...layersOf(schema).map((layer) => facts.get(layer))),
+);
 
 /** The keys of a section; none for any other value. */
 export function keysOf(schema: Schema | undefined): Readonly<Record<string, Schema>> {
@@ -58,6 +68,11 @@ export function itemOf(schema: Schema | undefined): Schema | undefined {
   const list = schema === undefined ? undefined : layersOf(schema).at(-1);
   return list instanceof z.ZodArray ? list.element : undefined;
 }
+
+/** The keys of a section with the names of their settings. */
+export const namedKeysOf = knownOnce((section) =>
+  Object.entries(keysOf(section)).map(([key, schema]) => ({ key, name: nameOf(key, schema), schema })),
+);
 
 declare const unit: unique symbol;
 
@@ -100,12 +115,9 @@ export function nameOf(key: string, schema: Schema): string {
 
 /** Keys of the file with their values; decodes to settings. Other keys are refused. */
 export function section<S extends Shape>(shape: S) {
-  const keys = Object.entries(shape).map(([key, schema]) => ({
-    key,
-    name: nameOf(key, schema),
-    isOptional: schema instanceof z.ZodOptional,
-  }));
-  return z.codec(z.strictObject(shape), z.custom<Settings<S>>(), {
+  const object = z.strictObject(shape);
+  const keys = namedKeysOf(object);
+  return z.codec(object, z.custom<Settings<S>>(), {
     decode(given: Readonly<Record<string, unknown>>) {
       // Not from a list of entries: a file may have half a million clients.
       const settings: Record<string, unknown> = {};
@@ -113,7 +125,9 @@ export function section<S extends Shape>(shape: S) {
       return settings as Settings<S>;
     },
     encode(settings: Readonly<Record<string, unknown>>) {
-      const given = keys.filter(({ name, isOptional }) => !(isOptional && settings[name] === null));
+      const given = keys.filter(
+        ({ name, schema }) => !(schema instanceof z.ZodOptional && settings[name] === null),
+      );
       return Object.fromEntries(given.map(({ key, name }) => [key, settings[name]])) as never;
     },
   });
@@ -129,27 +143,18 @@ export function orOff<S extends z.ZodType>(given: S) {
   return either;
 }
 
+type Change = (value: unknown, facts: KeyFacts) => unknown;
+
 /** Settings with each of their values changed; those that are not set stay null. */
-export function mapValues<T>(
-  schema: Schema,
-  settings: T,
-  change: (value: unknown, facts: KeyFacts) => unknown,
-): T;
-export function mapValues(
-  schema: Schema,
-  value: unknown,
-  change: (value: unknown, facts: KeyFacts) => unknown,
-): unknown {
+export function mapValues<T>(schema: Schema, settings: T, change: Change): T;
+export function mapValues(schema: Schema, value: unknown, change: Change): unknown {
   if (value === null) return null;
   const item = itemOf(schema);
   if (item !== undefined && Array.isArray(value)) return value.map((each) => mapValues(item, each, change));
-  const keys = Object.entries(keysOf(schema));
+  const keys = namedKeysOf(schema);
   if (keys.length === 0) return change(value, factsOf(schema));
   const settings = value as Readonly<Record<string, unknown>>;
   return Object.fromEntries(
-    keys.map(([key, own]) => {
-      const name = nameOf(key, own);
-      return [name, mapValues(own, settings[name], change)];
-    }),
+    keys.map(({ name, schema }) => [name, mapValues(schema, settings[name], change)]),
   );
 }

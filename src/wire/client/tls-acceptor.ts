@@ -127,9 +127,7 @@ export class CertificateChoice {
   }
 }
 
-/**
- * Checks that every pair can be used: that both parts are PEM and belong together. Throws the error of OpenSSL.
- */
+/** Checks that every pair can be used: both parts are PEM and belong together. Throws the error of OpenSSL. */
 export function checkTlsMaterial(material: TlsMaterial): void {
   toPairs(material);
 }
