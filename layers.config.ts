@@ -27,7 +27,7 @@ const TABLE = `
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #rollout-board/facts #state-dir zod node:
 #rollout-board    #base/parsed #rollout-board/facts #state-dir zod node:
-#comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/blocks #verdict/pairs zod node:
+#comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/blocks #verdict/judgement #verdict/pairs zod node:
 #fleet            #access/limits #base/parsed #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/queue/shared #otel/record/registry
 #statement        #base #base/parsed #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
@@ -72,8 +72,9 @@ const TABLE = `
 #config/secrets   #base node:
 #otel/encoding    @opentelemetry/
 #base,#base/embedded,#config/addresses,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
-#verdict/pairs    #verdict #verdict/evidence
-#verdict          #verdict/blocks #verdict/evidence
+#verdict/pairs    #verdict #verdict/evidence #verdict/judgement
+#verdict          #verdict/blocks #verdict/evidence #verdict/judgement
+#verdict/judgement #verdict/evidence
 `;
 
 /** The table, read: door → doors and packages. */

@@ -1,18 +1,8 @@
 import type { Block } from '#verdict/blocks';
+import type { Judgement } from '#verdict/judgement';
 import { type Comparison, compareBlock, EMPTY_COMPARISON, joinComparisons } from './comparison.ts';
 import { toFigures, toShortText, toWrongText } from './describe.ts';
-import { DIMENSIONS, type Dimension, type Judgement, judge, toRequestsNeeded } from './judge.ts';
-
-/** The dimensions that do not depend on the content of prompts. */
-const NOT_BY_CONTENT: readonly Dimension[] = ['first_token', 'gaps', 'duration', 'errors'];
-
-/** How sure a verdict must be. */
-export interface Certainty {
-  /** The probability with which a replica that is like its peers may be called bad. */
-  readonly falseAlarm: number;
-  /** The probability with which a replica that is 20 % slower may be called good. */
-  readonly missed: number;
-}
+import { type Dimension, type JudgeSettings, judgeComparison } from './judge.ts';
 
 /** The comparison of one or several replicas with their peers, block after block. */
 export class GroupComparison {
@@ -49,26 +39,13 @@ export class GroupComparison {
     this.#comparison = compareBlock(this.#comparison, block, settings);
   }
 
-  /**
-   * What the comparison has shown so far. `sharesPrompts`: whether both sides get the same kinds of prompts. If not, what
-   * depends on their content says nothing about a replica.
-   */
-  judge({
-    sharesPrompts,
-    ...certainty
-  }: Certainty & {
-    readonly sharesPrompts: boolean;
-  }): Judgement {
-    return judge(this.#comparison, { ...certainty, judged: sharesPrompts ? DIMENSIONS : NOT_BY_CONTENT });
-  }
-
-  /** About how many further requests are needed until it is good; null: more of the same will not tell. */
-  requestsNeeded({ missed }: Pick<Certainty, 'missed'>): number | null {
-    return toRequestsNeeded(this.#comparison, missed);
+  /** What the comparison has shown so far. */
+  judge(settings: JudgeSettings): Judgement<Dimension> {
+    return judgeComparison(this.#comparison, settings);
   }
 
   /** Says what is wrong, each with its figures. */
-  explain({ wrong }: Judgement): string {
+  explain(wrong: readonly Dimension[]): string {
     return toWrongText(this.#comparison, wrong);
   }
 

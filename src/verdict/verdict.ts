@@ -8,7 +8,7 @@
 
 export { BETS, type Comparison, FINISHES } from './comparison.ts';
 export { percent, toFinishText } from './describe.ts';
-export { type Certainty, GroupComparison } from './group-comparison.ts';
-export type { Judgement } from './judge.ts';
+export { GroupComparison } from './group-comparison.ts';
+export type { JudgeSettings } from './judge.ts';
 export { toComparedMs } from './strata.ts';
 export { FALSE_ALARMS_PER_DAY, ReplicaWatch, type WatchedDimension } from './watch.ts';

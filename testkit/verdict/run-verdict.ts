@@ -1,6 +1,9 @@
-import { GroupComparison, type Judgement } from '#verdict';
+import { GroupComparison } from '#verdict';
+
 import type { Block } from '#verdict/blocks';
 import { type Scenario, simulateSeconds } from './workload.ts';
+
+type Judgement = ReturnType<GroupComparison['judge']>;
 
 /** How one simulated rollout ended. */
 export interface SimulatedEnd {

@@ -90,7 +90,7 @@ const verdictSchema = z
       .nullable()
       .describe(
         'While it is `undecided`: about how many further requests of the candidate are needed. Null if it is decided, or ' +
-          'if its times are between those of the baseline and 20 % longer ones: more requests may not tell then.',
+          'neither clearly good nor clearly bad, as if its times are somewhat longer: more requests may not tell then.',
       ),
     figures: z.object({
       requests: count(),

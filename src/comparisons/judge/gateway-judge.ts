@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 import { type Comparison, GroupComparison } from '#verdict';
+import type { Certainty } from '#verdict/judgement';
 import type { JudgeExchange } from '../fleet/judge-exchange.ts';
 import type { FleetQuestion } from '../fleet/judge-text.ts';
 import { OthersQuestions } from '../fleet/others-questions.ts';
@@ -11,11 +12,11 @@ import { judgePairs, type PairsReport, toPairsReport } from '../pairs/judge-pair
 import type { PairLog } from '../pairs/pair-log.ts';
 import { RunningPairs } from '../pairs/running-pairs.ts';
 import type { RequestRing } from '../requests/request-ring.ts';
-import { type JudgeSettings, judgeGroups, type Verdict } from './judge-groups.ts';
+import { judgeGroups, type Verdict } from './judge-groups.ts';
 import { type Moment, RunningComparison } from './running-comparison.ts';
 
 /** What somebody asks for. */
-export interface Question extends Omit<JudgeSettings, 'sharesPrompts'> {
+export interface Question extends Certainty {
   readonly selectors: Selectors;
   /** The selectors as they were written: what is asked again is the same comparison. */
   readonly texts: { readonly candidate: string; readonly baseline: string | null };

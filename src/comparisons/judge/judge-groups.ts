@@ -1,5 +1,6 @@
 import type { RegisteredReplica } from '#replicas/registry';
-import type { GroupComparison } from '#verdict';
+import type { GroupComparison, JudgeSettings } from '#verdict';
+import { type Judgement, toOutlookText } from '#verdict/judgement';
 import type { Groups } from '../groups/find-groups.ts';
 import type { Moment, RunningComparison } from './running-comparison.ts';
 
@@ -22,14 +23,6 @@ export interface Verdict {
   readonly requestsNeeded: number | null;
   /** By the names that the admin API has for them. */
   readonly figures: Readonly<Record<string, number>>;
-}
-
-/** How sure it must be, and by what. */
-export interface JudgeSettings {
-  readonly falseAlarm: number;
-  readonly missed: number;
-  /** Whether the replicas get the same kinds of prompts. */
-  readonly sharesPrompts: boolean;
 }
 
 /** A replica that cannot be reached, or is failing, for so long is bad. */
@@ -60,24 +53,23 @@ export function judgeGroups(
   const itself = findWrongByItself(silent, surroundings);
   if (itself !== null) return { ...known, ...itself, verdict: 'bad', requestsNeeded: null };
   const judgement = comparison.judge(settings);
-  const { kind, wrong } = judgement;
-  if (kind === 'bad') {
-    const sentence = `is worse than its peers: ${comparison.explain(judgement)} (${known.requests} requests)`;
-    return { ...known, verdict: 'bad', sentence, reasons: wrong, requestsNeeded: null };
-  }
-  if (kind === 'good') {
-    const sentence = `is as good as its peers: ${known.summary}`;
-    return { ...known, verdict: 'good', sentence, reasons: [], requestsNeeded: null };
-  }
-  const requestsNeeded = comparison.requestsNeeded(settings);
-  const sentence = `cannot be judged yet: ${known.summary}; ${toOutlook(requestsNeeded)}`;
-  return { ...known, verdict: 'undecided', sentence, reasons: [], requestsNeeded };
+  const why = `${comparison.explain(judgement.wrong)} (${known.requests} requests)`;
+  return toVerdict(known, judgement, { peers: 'its peers', why, more: 'more' });
 }
 
-function toOutlook(requestsNeeded: number | null): string {
-  return requestsNeeded === null
-    ? 'it is between as fast as its peers and 20 % slower, so that more requests may not tell'
-    : `about ${requestsNeeded} more are needed`;
+/** Says what a comparison has shown. `peers`: with whom. `why`: what is wrong, if anything is. */
+export function toVerdict(
+  known: Pick<Verdict, 'summary' | 'requests' | 'baselineRequests' | 'figures'>,
+  { kind, wrong, outlook }: Judgement<string>,
+  { peers, why, more }: Readonly<{ peers: string; why: string; more: 'more' | 'more pairs' }>,
+): Verdict {
+  const say = {
+    bad: ['bad', `is worse than ${peers}: ${why}`],
+    good: ['good', `is as good as ${peers}: ${known.summary}`],
+    open: ['undecided', `cannot be judged yet: ${known.summary}; ${toOutlookText(outlook, more)}`],
+  } as const;
+  const [verdict, sentence] = say[kind];
+  return { ...known, verdict, sentence, reasons: wrong, requestsNeeded: outlook?.needed ?? null };
 }
 
 /** What is wrong with a candidate whatever its answers are. `silentOnes`: those that answer nothing, asked if need be. */

@@ -1,6 +1,7 @@
 import type { RegisteredReplica } from '#replicas/registry';
+import type { Certainty } from '#verdict/judgement';
 import { type PairFigures, ratioAt, type SideTally, toRatioList } from '#verdict/pairs';
-import { findWrongByItself, type JudgeSurroundings, type Verdict } from '../judge/judge-groups.ts';
+import { findWrongByItself, type JudgeSurroundings, toVerdict, type Verdict } from '../judge/judge-groups.ts';
 import type { RunningPairs } from './running-pairs.ts';
 
 /** What pairs show, for a report. Null where nothing is known. */
@@ -46,9 +47,8 @@ export interface SideReport {
 export function judgePairs(
   { comparison, silentOnes, waiting }: RunningPairs,
   surroundings: JudgeSurroundings,
-  settings: { readonly falseAlarm: number; readonly missed: number },
+  certainty: Certainty,
 ): Verdict {
-  const { kind, wrong } = comparison.judge(settings);
   const known = {
     summary: comparison.toText(waiting),
     requests: comparison.pairs,
@@ -57,21 +57,9 @@ export function judgePairs(
   };
   const itself = findWrongByItself(() => silentOnes(surroundings.moment.groups), surroundings);
   if (itself !== null) return { ...known, ...itself, verdict: 'bad', requestsNeeded: null };
-  if (kind === 'bad') {
-    const sentence = `is worse than what clients get: ${comparison.explain(wrong)} (${known.requests} pairs)`;
-    return { ...known, verdict: 'bad', sentence, reasons: wrong, requestsNeeded: null };
-  }
-  if (kind === 'good') {
-    const sentence = `is as good as what clients get: ${known.summary}`;
-    return { ...known, verdict: 'good', sentence, reasons: [], requestsNeeded: null };
-  }
-  const requestsNeeded = comparison.pairsNeeded(settings);
-  const outlook =
-    requestsNeeded === null
-      ? 'it is somewhat slower, so that more pairs may not tell'
-      : `about ${requestsNeeded} more pairs are needed`;
-  const sentence = `cannot be judged yet: ${known.summary}; ${outlook}`;
-  return { ...known, verdict: 'undecided', sentence, reasons: [], requestsNeeded };
+  const judgement = comparison.judge(certainty);
+  const why = `${comparison.explain(judgement.wrong)} (${known.requests} pairs)`;
+  return toVerdict(known, judgement, { peers: 'what clients get', why, more: 'more pairs' });
 }
 
 function toFigures({ ratios, own, peer }: PairFigures): Verdict['figures'] {

@@ -36,6 +36,21 @@ test.each([
   });
 });
 
+test('before it is bad, it is said that it looks worse, and how many requests that takes', async () => {
+  const scene = createScene();
+  const sentences: string[] = [];
+  const needed: (number | null)[] = [];
+  for (let second = 0; second < 60; second++) {
+    scene.pass(1, { slowness: 2 });
+    const answer = await scene.ask('r0');
+    if (!('verdict' in answer) || answer.verdict === 'bad') break;
+    sentences.push(answer.sentence);
+    needed.push(answer.requestsNeeded);
+  }
+  expect(sentences.at(-1)).toMatch(/^cannot be judged yet: .*; it looks worse; about \d+ more are needed$/);
+  expect(needed).not.toContain(null);
+});
+
 test('asking often, once, or by someone else later gives the same figures: the evidence is that of the requests', async () => {
   const often = createScene();
   const once = createScene();
