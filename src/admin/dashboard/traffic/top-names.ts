@@ -4,8 +4,10 @@ import type { CountedRequest, Tally } from './tally.ts';
 /** The row of all names without a row of their own. A client that uses it as a name is counted there too. */
 export const OTHER_NAMES = '_OTHER';
 
-/** How many names have a row of their own. */
+/** How many names are shown. */
 const MAX_NAMES = 50;
+/** How many have a row of their own: more than are shown, or names that are as busy would take the rows of each other. */
+const MAX_ROWS = 200;
 /** How many names without a row are counted at a time, to find those that deserve one. */
 const MAX_CANDIDATES = 256;
 
@@ -15,7 +17,7 @@ interface Row {
 }
 
 /**
- * The traffic of the last minute by names that clients choose. Clients can invent names, so the memory is bounded: 50
+ * The traffic of the last minute by names that clients choose. Clients can invent names, so the memory is bounded: 200
  * names have a row, the others share one. The first names get rows. At the end of each slice, names with more requests
  * than the weakest rows take their places; what an evicted row has counted moves to the common row. Every name with more
  * than 1/257 of the requests without a row is among the candidates (Misra and Gries, "Finding repeated elements", 1982).
@@ -59,19 +61,18 @@ export class TopNames {
     }
   }
 
-  /**
-   * The sums of the last minute when `current` is its newest slice, most requests first, those of the other names last.
-   * Empty rows are left out.
-   */
+  /** The sums of the minute whose newest slice is `current`: of the 50 busiest names, and of all others. None is empty. */
   sumsUntil(current: number): readonly (readonly [name: string, sum: Tally])[] {
     const toSum = ({ name, slices }: Row) => [name, slices.sumUntil(current)] as const;
     const sums = [...this.#rows.values()].map(toSum).sort(([, a], [, b]) => b.requests - a.requests);
-    return [...sums, toSum(this.#others)].filter(([, sum]) => sum.requests > 0);
+    const others = toSum(this.#others);
+    for (const [, sum] of sums.splice(MAX_NAMES)) others[1].merge(sum);
+    return [...sums, others].filter(([, sum]) => sum.requests > 0);
   }
 
   /** Null if all rows are taken. */
   #createRow(name: string): Row | null {
-    if (this.#rows.size >= MAX_NAMES || name === OTHER_NAMES) return null;
+    if (this.#rows.size >= MAX_ROWS || name === OTHER_NAMES) return null;
     const row = { name: toOwnMemory(name), slices: new SlicedTally(WINDOW_SLICES) };
     this.#rows.set(row.name, row);
     return row;

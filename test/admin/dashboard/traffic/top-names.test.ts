@@ -42,6 +42,19 @@ describe('the names of clients', () => {
     expect(requestsOf(names, 1).filter(([name]) => name === OTHER_NAMES)).toHaveLength(1);
   });
 
+  test('that are the busiest 50 of two hundred are shown with all of their requests', () => {
+    const names = new TopNames();
+    for (let slice = 0; slice < 10; slice++) {
+      for (let index = 0; index < 15; index++) add(names, slice, `tenant-${slice}-${index}`);
+      add(names, slice, 'busiest', slice === 6 ? 13 : 0);
+      names.endSlice(slice);
+    }
+    const counted = requestsOf(names, 10);
+    expect(counted).toHaveLength(51);
+    expect(counted[0]).toEqual(['busiest', 13]);
+    expect(counted.at(-1)).toEqual([OTHER_NAMES, 101]);
+  });
+
   test('lose their row a minute after their last request', () => {
     const names = new TopNames();
     add(names, 0, 'gone');

@@ -117,7 +117,7 @@ describe('the figures of the last minute', () => {
     const reasons = window.lastMinute(2_000).failureReasons;
     expect(reasons).toHaveLength(50);
     expect(reasons.slice(0, 2)).toEqual([
-      { code: 'model_not_found', status: 404, replica: null, model: '_OTHER', count: 450 },
+      { code: 'model_not_found', status: 404, replica: null, model: '_OTHER', count: 300 },
       { code: '500', status: 500, replica: 'a', model: 'invented-1', count: 2 },
     ]);
     expect(window.lastMinute(2 * MINUTE_MS).failureReasons).toEqual([]);
