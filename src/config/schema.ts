@@ -190,7 +190,7 @@ export type SecuredReplica = Omit<Config['replicas'][number], 'tls'> & {
 /** The schema of a key; undefined: there is no such key. */
 export function schemaAt(path: readonly PropertyKey[]): z.core.$ZodType | undefined {
   let at: z.core.$ZodType | undefined = configSchema;
-  for (const step of path) at = typeof step === 'number' ? itemOf(at) : keysOf(at)[String(step)];
+  for (const step of path) at = keysOf(at)[String(step)] ?? itemOf(at);
   return at;
 }
 

@@ -15,7 +15,7 @@ const claim = () => oneLine('the name of a claim');
 
 const audienceTitle = 'a text of one line, or a list of them';
 const jwksTitle =
-  'an https:// URL without credentials and fragment, or a path relative to the directory of this file';
+  'an https:// or http:// URL without credentials and fragment, or a path relative to the directory of this file';
 
 /** Tokens of an issuer as API keys: `jwt`. */
 export const jwt = section({

@@ -63,9 +63,10 @@ export function keysOf(schema: Schema | undefined): Readonly<Record<string, Sche
   return object instanceof z.ZodObject ? object.shape : {};
 }
 
-/** The items of a list. */
+/** The items of a list, or the values of names that the file's author chooses. */
 export function itemOf(schema: Schema | undefined): Schema | undefined {
   const list = schema === undefined ? undefined : layersOf(schema).at(-1);
+  if (list instanceof z.ZodRecord) return list.valueType;
   return list instanceof z.ZodArray ? list.element : undefined;
 }
 

@@ -222,6 +222,13 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ],
     ],
     [
+      'an unknown key below a name of its author',
+      `${REPLICA}clients_file: c.jsonl\ntenant_limits:\n  acme: { inflight: 3 }\n`,
+      [
+        '4: tenant_limits.acme.inflight: unknown key, expected one of max_inflight, requests_per_minute, tokens_per_minute',
+      ],
+    ],
+    [
       'invalid addresses',
       `${REPLICA}gateway:\n  listen: 8080\n  admin_listen: "*:9090"\n`,
       [
