@@ -104,7 +104,9 @@ describe('what the page of an example promises comes true:', () => {
 
   test('prefix-affinity', async () => {
     const gateway = await start('prefix-affinity');
-    const prompt = 'You answer questions about gateways. '.repeat(100);
+    const page = await read('prefix-affinity', 'README.md');
+    const [, text = '', times] = /printf '(.+)%\.0s' \$\(seq (\d+)\)/.exec(page) ?? [];
+    const prompt = text.repeat(Number(times));
     for (let count = 0; count < 6; count += 1) await chat(gateway, {}, `${prompt} Question ${count}`);
     const [first, ...further] = await gateway.waitForRecords(6);
     expect(new Set(further.map(({ replica }) => replica))).toEqual(new Set([first?.replica]));
