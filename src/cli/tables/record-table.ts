@@ -97,7 +97,7 @@ function toWhy(record: unknown): string {
   const ruledOut = Object.entries(memberOf(record, 'route_ruled_out') ?? {});
   const parts = [
     typeof candidates === 'number' ? `${reason} of ${candidates}` : reason,
-    ...(typeof blocks === 'number' ? [`${blocks} blocks`] : []),
+    ...(typeof blocks === 'number' ? [blocks === 1 ? '1 block' : `${blocks} blocks`] : []),
     ...ruledOut.map(([what, count]) => `${count} ${what}`),
   ];
   return parts.join(', ');

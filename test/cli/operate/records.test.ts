@@ -74,6 +74,21 @@ describe('gateway records', () => {
     expect(stdout.trimEnd().split('  ').at(-1)).toBe(cell);
   });
 
+  it.each([
+    [1, 'prefix, 1 block'],
+    [3, 'prefix, 3 blocks'],
+  ])('says how long the prefix was by which the replica was chosen: %s', async (blocks, why) => {
+    const record = {
+      ...RECORD,
+      route_reason: 'prefix',
+      route_candidates: undefined,
+      route_prefix_blocks: blocks,
+    };
+    const { url } = await startAdmin(() => toAnswer([record], 1));
+    const { stdout } = await invoke(['records', '--admin', url], TOKEN);
+    expect(stdout).toContain(`  ${why}  ${TRACE}`);
+  });
+
   it('passes its filters on', async () => {
     const { url, calls } = await startAdmin(() => toAnswer([], 0));
     const filters = ['--failed', '--replica', 'a b', '--model', 'm', '--tenant', 't', '--status', '5xx'];
