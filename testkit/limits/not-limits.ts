@@ -63,6 +63,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/gateway/conditions/traffic-conditions.ts#MAX_CODES',
     'src/gateway/conditions/limit-conditions.ts#MAX_WATCHED',
     'src/admin/dashboard/traffic/top-names.ts#MAX_CANDIDATES',
+    'src/admin/dashboard/traffic/top-names.ts#MAX_ROWS',
     'src/admin/routes/rollout-steps.ts#MAX_TEXT_CHARS',
     'src/config/shown-value.ts#MAX_SHOWN_CHARS',
     'src/config/clients-file.ts#MAX_PROBLEMS',
