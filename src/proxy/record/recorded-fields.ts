@@ -5,8 +5,6 @@ import type { ApiClient } from '#proxy/entry';
 import type { HttpExchange } from '#wire/client';
 import type { Fields } from '#wire/message';
 
-const MAX_CLIENT_REQUEST_ID_CHARS = 128;
-
 /** What is recorded of a request's head and of its connection, and the currency of its cost. */
 export interface RecordedFieldsSettings {
   /** The names of the headers, in lower case. */
@@ -104,7 +102,7 @@ export function fillFromFields(
   setIfText(record, 'feature', feature);
   setIfText(record, 'conversation_id', conversation);
   if (client !== null) fillFromClient(record, client);
-  setIfText(record, 'client_request_id', clientRequestId, MAX_CLIENT_REQUEST_ID_CHARS);
+  setIfText(record, 'client_request_id', clientRequestId);
   // Node separates the parts of a subject by line feeds. It is UTF-16 already.
   if (clientSubject !== undefined) record.client_subject = toShownName(clientSubject.replaceAll('\n', ','));
 }
@@ -120,9 +118,8 @@ function setIfText(
   record: RequestRecord,
   name: 'tenant' | 'feature' | 'conversation_id' | 'client_request_id',
   value: string | undefined,
-  maxChars?: number,
 ): void {
-  const text = toText(value, maxChars);
+  const text = toText(value);
   if (text !== null) record[name] = text;
 }
 

@@ -179,6 +179,13 @@ describe('gateway records, of the history', () => {
     expect(byTrace.stdout).toMatch(/^TIME \(UTC\) .*\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +200 /);
   });
 
+  it("finds a client's own id as the client wrote it, however long", async () => {
+    const id = 'id'.repeat(2_000);
+    await (await first.chat({ model: 'm' }, { headers: { 'X-Request-Id': id } })).text();
+    const { exitCode, stdout } = await invoke(['records', '--request', id, '--json', ...one()], ENV);
+    expect([exitCode, JSON.parse(stdout).client_request_id]).toEqual([0, id.slice(0, 256)]);
+  });
+
   it('says that an id is not here, and since when the gateway has records', async () => {
     const { exitCode, stderr } = await invoke(['records', '--request', '../elsewhere', ...one()], ENV);
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/has the records since \d{4}-/)]);

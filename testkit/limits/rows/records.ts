@@ -19,32 +19,27 @@ const HISTORY = 'test/history/store/history-store.test.ts';
 /** What a record holds. */
 export const RECORDS: readonly Limit[] = [
   {
-    what: 'a name in a record: tenant, feature, conversation, model, client, ids of responses',
+    what: 'a name in a record: tenant, feature, conversation, model, client, ids of responses and of clients',
     source: inFile('otel/base/shown-name.ts', 'MAX_NAME_CHARS'),
     past: 'it is cut',
     proof: {
       send: async (size, world) => {
         const name = nameOfSize(size);
-        const fields = ['X-Tenant', 'X-Feature', 'X-Session-Id'].map((field) => `${field}: ${name}`);
+        const fields = ['X-Tenant', 'X-Feature', 'X-Session-Id', 'X-Request-Id'].map(
+          (field) => `${field}: ${name}`,
+        );
         const record = await recordOf(world, { members: { model: name }, fields });
-        const kept = [record.tenant, record.feature, record.conversation_id, record.model].map(toKept);
+        const kept = [
+          record.tenant,
+          record.feature,
+          record.conversation_id,
+          record.client_request_id,
+          record.model,
+        ].map(toKept);
         return [...new Set(kept)].join(' and ');
       },
       at: '256 characters, whole',
       past: '256 characters, cut',
-    },
-  },
-  {
-    what: '`client_request_id`, the X-Request-Id of the client',
-    source: inFile('src/proxy/record/recorded-fields.ts', 'MAX_CLIENT_REQUEST_ID_CHARS'),
-    past: 'it is cut',
-    proof: {
-      send: async (size, world) => {
-        const record = await recordOf(world, { fields: [`X-Request-Id: ${nameOfSize(size)}`] });
-        return toKept(record.client_request_id);
-      },
-      at: '128 characters, whole',
-      past: '128 characters, cut',
     },
   },
   {
