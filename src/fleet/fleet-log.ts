@@ -1,3 +1,4 @@
+import type { DrainState } from '#replicas/drain-state';
 import { logForgotten } from '#replicas/drains';
 import type { FleetState } from './rules/fleet-state.ts';
 import type { LeftWork } from './rules/left-work.ts';
@@ -13,13 +14,16 @@ export interface FleetLogger {
 /** Logs changes of the fleet, each once. */
 export class FleetLog {
   readonly #log: FleetLogger;
+  readonly #onDrain: ((replica: string, drain: DrainState) => void) | undefined;
   /** The ids of the other gateways that were alive at the last sync. */
   #alive: ReadonlySet<string> = new Set();
   /** The foreign keys and fields that the last sync found in the store. */
   #foreign: ReadonlySet<string> = new Set();
 
-  constructor(log: FleetLogger) {
+  /** `onDrain`: called for each drain and undrain by another gateway. */
+  constructor(log: FleetLogger, onDrain?: (replica: string, drain: DrainState) => void) {
     this.#log = log;
+    this.#onDrain = onDrain;
   }
 
   /** Tells why the start takes long. `address`: where the store is; `waitMs`: for how long it waits at most. */
@@ -66,10 +70,9 @@ export class FleetLog {
     for (const [replica, drain] of after.drains) {
       if (before.drains.get(replica) === drain) continue;
       const { drained, reason, since } = drain;
-      this.#log.info(
-        { action: drained ? 'drain' : 'undrain', replica, reason, since },
-        'received from the fleet',
-      );
+      const action = drained ? 'drain' : 'undrain';
+      this.#log.info({ action, replica, reason, since }, 'received from the fleet');
+      this.#onDrain?.(replica, drain);
     }
     if (after.id !== before.id) {
       this.#log.warn({ id: after.id }, 'this gateway was forgotten while it ran: it rejoins the fleet');

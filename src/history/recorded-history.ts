@@ -6,7 +6,7 @@ import { HistoryRefusal, HistoryThread } from './history-thread.ts';
 import type { HistorySettings, HistoryStart, WriterState } from './messages.ts';
 import type { Answer, Query } from './query.ts';
 import { RunMarker } from './run-marker.ts';
-import { type PresentFact, toPresentEntry, toTimelineEntry } from './timeline-entry.ts';
+import { type PresentFact, type TimelineEntry, toPresentEntry, toTimelineEntry } from './timeline-entry.ts';
 
 /** How the history is doing. */
 export interface HistoryState extends WriterState {
@@ -148,10 +148,12 @@ export class RecordedHistory {
 
   /** An operator, or the gateway itself, has acted. */
   action(action: AdminAction): void {
-    if (this.#settings === null || this.#events >= MAX_WAITING_EVENTS) return;
-    this.#schedule();
-    this.#events += 1;
-    this.#feed.addEvent(toTimelineEntry(action, this.#collaborators.nowMs()));
+    this.#addEvent(toTimelineEntry(action, this.#collaborators.nowMs()));
+  }
+
+  /** Something is so by the action of another gateway. */
+  note(fact: PresentFact): void {
+    this.#addEvent(toPresentEntry(fact));
   }
 
   /** Answers a query, with everything that has ended so far. Rejects with a HistoryRefusal. */
@@ -194,6 +196,13 @@ export class RecordedHistory {
     const toMs = this.#collaborators.nowMs();
     this.#feed.addGap({ fromMs: off.fromMs, toMs, records: off.records ?? 0, reason: 'off' });
     this.#schedule();
+  }
+
+  #addEvent(entry: TimelineEntry): void {
+    if (this.#settings === null || this.#events >= MAX_WAITING_EVENTS) return;
+    this.#schedule();
+    this.#events += 1;
+    this.#feed.addEvent(entry);
   }
 
   #schedule(): void {

@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import { FleetLog } from '../../src/fleet/fleet-log.ts';
 import { createFleetState } from '../../src/fleet/rules/fleet-state.ts';
 
-function createLog() {
+function createLog(onDrain?: ConstructorParameters<typeof FleetLog>[1]) {
   const lines: string[] = [];
   const logAs = (level: string) => (fields: object, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
-  return { lines, log: new FleetLog({ info: logAs('info'), warn: logAs('warn'), error: logAs('error') }) };
+  const logger = { info: logAs('info'), warn: logAs('warn'), error: logAs('error') };
+  return { lines, log: new FleetLog(logger, onDrain) };
 }
 
 const gateway = (isAlive: boolean) => ({
@@ -36,8 +37,9 @@ test('foreign data is named once for as long as it is there', () => {
   expect(lines).toEqual([line('a'), line('b'), line('a')]);
 });
 
-test('drains, undrains and departures of other gateways are logged', () => {
-  const { lines, log } = createLog();
+test('drains, undrains and departures of other gateways are logged, and drains told', () => {
+  const told: unknown[] = [];
+  const { lines, log } = createLog((replica, { drained }) => told.push([replica, drained]));
   const drain = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: 'new weights', version: '1' };
   const before = createFleetState({
     ...{ id: '1', home: '1' },
@@ -50,6 +52,10 @@ test('drains, undrains and departures of other gateways are logged', () => {
   log.merged(before, after);
   log.merged(after, { ...after, drains: new Map([['x', { ...drain, drained: false, reason: null }]]) });
   log.merged(after, after);
+  expect(told).toEqual([
+    ['x', true],
+    ['x', false],
+  ]);
   expect(lines).toEqual([
     'info a gateway has left the fleet {"gateway":"gw-b","id":"2"}',
     'info received from the fleet {"action":"drain","replica":"x","reason":"new weights","since":"2026-01-01T00:00:00.000Z"}',

@@ -82,8 +82,7 @@ const UNAVAILABLE =
 
 /** Says that a span begins before what is kept; null if it does not. */
 export function noteOfAge(fromMs: number, keptMs: number, what: string): string | null {
-  if (fromMs >= keptMs) return null;
-  return `${what} before ${toTime(keptMs)} are not kept.`;
+  return fromMs >= keptMs ? null : `${what} before ${toTime(keptMs)} are not kept.`;
 }
 
 /** Says which names nobody has had; null if there is none. */
@@ -95,6 +94,5 @@ export function noteOfUnknown(unknown: readonly string[]): string | null {
 
 /** Joins notes; null if there is none. */
 export function joinNotes(...notes: readonly (string | null)[]): string | null {
-  const given = notes.filter((note) => note !== null);
-  return given.length === 0 ? null : given.join(' ');
+  return notes.filter((note) => note !== null).join(' ') || null;
 }

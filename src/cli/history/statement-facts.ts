@@ -53,11 +53,7 @@ export async function readShownKey(client: AdminClient): Promise<string | null> 
 }
 
 function toRecord(record: unknown): GatewayFacts['records'][number] {
-  const [model, cost, currency] = [
-    memberOf(record, 'model'),
-    memberOf(record, 'cost'),
-    textOf(record, 'currency'),
-  ];
+  const [model, cost] = [memberOf(record, 'model'), memberOf(record, 'cost')];
   return {
     instance: textOf(record, 'instance'),
     seq: numberOf(record, 'seq'),
@@ -68,7 +64,7 @@ function toRecord(record: unknown): GatewayFacts['records'][number] {
     cachedTokens: numberOf(record, 'cached_tokens'),
     reasoningTokens: numberOf(record, 'reasoning_tokens'),
     gpuSeconds: numberOf(record, 'gpu_seconds'),
-    cost: typeof cost === 'number' ? { amount: cost, currency } : null,
+    cost: typeof cost === 'number' ? { amount: cost, currency: textOf(record, 'currency') } : null,
     digest: textOf(record, 'digest'),
   };
 }

@@ -125,16 +125,14 @@ function toRow(row: unknown, by: readonly string[]): UsageRow {
 }
 
 function toSums(row: unknown): UsageSums {
+  const firstToken = memberOf(row, 'ttft_ms');
   const counts = Object.fromEntries(COUNTS.map((name) => [name, toNumber(memberOf(row, name))]));
   return {
     ...(counts as Record<CountName, number>),
     costs: toNamed(memberOf(row, 'costs')),
     failures: toNamed(memberOf(row, 'failures')),
     e2e_ms: toTimes(memberOf(row, 'e2e_ms')),
-    ttft_ms: {
-      ...toTimes(memberOf(row, 'ttft_ms')),
-      count: toNumber(memberOf(memberOf(row, 'ttft_ms'), 'count')),
-    },
+    ttft_ms: { ...toTimes(firstToken), count: toNumber(memberOf(firstToken, 'count')) },
   };
 }
 

@@ -58,35 +58,23 @@ export function toStatementCsv({ rows, total }: Statement): string {
     'cached_tokens',
     'reasoning_tokens',
   ] as const;
-  const heads = [
-    'day',
-    'model',
-    ...names,
-    'gpu_seconds',
-    ...currencies.map((currency) => `cost_${currency}`),
-  ];
+  const costs = currencies.map((currency) => `cost_${currency}`);
   const lines = rows.map((row) => [
     ...[row.day, toCsvName(row.model ?? '')],
     ...names.map((name) => String(row[name])),
     ...[row.gpu_seconds, ...currencies.map((currency) => row.costs[currency] ?? '0')],
   ]);
-  return toCsv([heads, ...lines]);
+  return toCsv([['day', 'model', ...names, 'gpu_seconds', ...costs], ...lines]);
 }
 
 /** Says what is missing in a statement, and what of it was not exported. */
 export function toLackTexts({ lacks, not_exported }: Statement, time: LocalTime): readonly string[] {
-  const { requests } = not_exported.total;
-  const others = not_exported.records.map(
-    ({ why, instance, numbers }) => `${why}: ${instance} ${toList(numbers)}`,
-  );
-  return [
-    ...lacks.map((lack) => toLackText(lack, time)),
-    ...(requests === 0
-      ? []
-      : [
-          `${requests} requests are in no sum, because their records were not exported (${others.join('; ')})`,
-        ]),
-  ];
+  const texts = lacks.map((lack) => toLackText(lack, time));
+  const { records, total } = not_exported;
+  if (total.requests === 0) return texts;
+  const others = records.map(({ why, instance, numbers }) => `${why}: ${instance} ${toList(numbers)}`);
+  const why = `because their records were not exported (${others.join('; ')})`;
+  return [...texts, `${total.requests} requests are in no sum, ${why}`];
 }
 
 function toLackText(lack: Lack, time: Pick<LocalTime, 'toRfc3339'>): string {

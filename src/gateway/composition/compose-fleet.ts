@@ -13,7 +13,7 @@ interface FleetSurroundings {
 
 /** Composes what shares drains with other gateways. Null: there is no fleet. Rejects with a StartError. */
 export async function composeFleet(
-  { inEffect, collaborators: { log }, parts, onStateWrite, version }: Composition,
+  { inEffect, collaborators: { log }, parts, events, onStateWrite, version }: Composition,
   { replicas: { registry, drains, backgroundCounts }, limitRows }: FleetSurroundings,
 ): Promise<Fleet | null> {
   const { state, stateDir } = inEffect.config;
@@ -30,7 +30,7 @@ export async function composeFleet(
     backgroundUntilMs: () => backgroundCounts.untilMs,
     backgroundLimitMs: () => inEffect.config.limits.backgroundMs,
     clientLimits: limitRows,
-    log: new FleetLog(log),
+    log: new FleetLog(log, (replica, drain) => events.emit('drain', replica, drain)),
   });
   const fleet = await orStartError('fleet', opening);
   parts.add('topology', {

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { type PresentFact, RecordedHistory } from '#history';
 import type { Telemetry } from '#otel';
 import type { ReplicaControl } from '#replicas/control';
+import type { DrainState } from '#replicas/drain-state';
 import type { Composition } from './gateway-collaborators.ts';
 import { guarded } from './observe-record.ts';
 
@@ -14,9 +15,7 @@ export function composeHistory(
   const present = (): readonly PresentFact[] => [
     ...replicas.trials,
     ...board.current.map((condition) => ({ ...condition, sinceMs: condition.sinceEpochMs })),
-    ...Array.from(replicas.drains.all, ([replica, { drained: isDrained, reason, since }]) => ({
-      ...{ replica, isDrained, reason, sinceMs: Date.parse(since ?? '') || 0 },
-    })),
+    ...Array.from(replicas.drains.all, ([replica, drain]) => toFact(replica, drain)),
   ];
   const path = join(inEffect.config.stateDir, 'history.db');
   const history = new RecordedHistory({ path, version, instanceId, nowMs: Date.now, present, log });
@@ -31,5 +30,10 @@ export function composeHistory(
   );
   events.on('loss', (loss) => history.loss(loss));
   events.on('action', (action) => history.action(action));
+  events.on('drain', (replica, drain) => history.note(toFact(replica, drain)));
   return history;
+}
+
+function toFact(replica: string, { drained, reason, since }: DrainState): PresentFact {
+  return { replica, isDrained: drained, reason, sinceMs: Date.parse(since ?? '') || 0 };
 }

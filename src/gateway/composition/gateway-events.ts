@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { RecordLoss } from '#otel/ledger';
 import type { EndedRecord } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
+import type { DrainState } from '#replicas/drain-state';
 
 /** What happens in a gateway, and whom it may concern. Listeners run at once, in the order in which they were added. */
 interface Happenings {
@@ -11,6 +12,8 @@ interface Happenings {
   loss: [RecordLoss];
   /** An operator, or the gateway itself, has acted on replicas or on the configuration. */
   action: [AdminAction];
+  /** Another gateway of the fleet has drained or undrained a replica. */
+  drain: [replica: string, DrainState];
 }
 
 /** How parts of a gateway hear of each other without knowing each other. */

@@ -1,5 +1,4 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { toShownName } from '#otel/base';
 import { RecordDecoder } from '#otel/otlp';
 import { hasFailed } from '#otel/outcome';
 import type { RequestRecord } from '#otel/record/registry';
@@ -42,11 +41,9 @@ const PAGE_ROWS = 256;
 /** Finds the records with an id, newest first. */
 export async function findRecords(
   db: DatabaseSync,
-  query: FindQuery,
+  { id, limit }: FindQuery,
   pace: Pace,
 ): Promise<Found<NumberedRecord>> {
-  // As records have it: a client's own may be long.
-  const [id, { limit }] = [toShownName(query.id), query];
   const matches = (record: RequestRecord) => idsOf(record).includes(id);
   // Trace ids are encoded as bytes.
   const texts = [Buffer.from(id), ...(TRACE_ID.test(id) ? [Buffer.from(id, 'hex')] : [])];

@@ -39,8 +39,8 @@ export class TimelineStore {
       if (phase === 'begin') {
         // What is begun again goes on.
         if (open === undefined) this.#insert.run(kind, subject, atMs, null, text);
-      } else if (open === undefined) insertSpan();
-      else this.#close.run(atMs, Number(open));
+      } else if (open !== undefined) this.#close.run(atMs, Number(open));
+      else if (fromMs < atMs) insertSpan();
     }
   }
 

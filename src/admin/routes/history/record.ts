@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { toShownName } from '#otel/base';
 import { ADMIN_ERRORS, AdminError } from '../../admin-error.ts';
 import { askHistory, keptSchema, toKeptJson, toTime } from '../../history/history-answer.ts';
 import { defineRoute, json } from '../../route.ts';
@@ -31,7 +32,8 @@ export const findRecord = defineRoute({
   errors: ['record_not_found', 'history_off', 'history_unavailable'],
   async handle({ params: { id } }, { settleRecords, history, gatewayName }) {
     await settleRecords();
-    const answer = await askHistory(history, { kind: 'find', id, limit: MAX_FOUND });
+    // As records have it: a client's own may be long.
+    const answer = await askHistory(history, { kind: 'find', id: toShownName(id), limit: MAX_FOUND });
     if (answer instanceof AdminError) return answer;
     const { records, damagedBlocks } = answer;
     if (records.length === 0) {
