@@ -30,6 +30,18 @@ const dialogOf = (page: Page) => page.locator('#condition');
 const focusedText = (page: Page) => page.evaluate('document.activeElement?.textContent');
 
 describe('the line at the top', () => {
+  test('shows on a phone what is wrong with a replica whose name is as long as names may be', async (context) => {
+    const phone = { viewport: { width: 390, height: 844 } };
+    const { page } = await openDashboard(
+      context,
+      withConditions(unreachable('long-name-'.repeat(13).slice(2))),
+      phone,
+    );
+    const text = page.locator('#conditions .chip-text').first();
+    await text.waitFor();
+    expect(await text.evaluate((shown) => shown.scrollHeight - shown.clientHeight)).toBe(0);
+  });
+
   test('has a chip for each condition of the overview, in its order, and a colour and a word for its severity', async (context) => {
     const { page, complaints } = await openDashboard(context, troubledFleet());
     expect(await chipsOf(page)).toEqual([

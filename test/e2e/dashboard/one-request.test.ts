@@ -106,6 +106,22 @@ describe('the details of a request', () => {
     expect(complaints).toEqual([]);
   });
 
+  test('break no word of a failed attempt, also beside a long name on a phone', async (context) => {
+    const attempt = { failure: 'status_retried', status: 500, duration_ms: 40, after_ms: 0 };
+    const record = makeRecord(7, { failed_attempts: [{ ...attempt, replica: 'long-name-'.repeat(12) }] });
+    const { page } = await openDashboard(context, makeOverview({ records: [record], last_record: 7 }), {
+      viewport: { width: 390, height: 844 },
+    });
+    await recordRows(page).first().getByRole('button').click();
+    const failure = dialogOf(page).getByRole('cell', { name: 'status_retried' });
+    await failure.waitFor();
+    const toLines =
+      'cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; }';
+    const lines = await page.evaluate(`(${toLines})(document.querySelector('.attempts td:nth-child(2)'))`);
+    expect(lines).toBe(1);
+    expect(await dialogOf(page).evaluate((all) => all.scrollWidth - all.clientWidth)).toBe(0);
+  });
+
   test('come from the history if the page has the request no more', async (context) => {
     const { page } = await openDashboard(context, makeOverview(), { fragment: '#record=request-7' });
     await dialogOf(page).getByText('It waited 2.10 s for a free replica.').waitFor();
