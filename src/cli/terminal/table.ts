@@ -147,7 +147,7 @@ function toCellText(text: string): string {
   return shorten(withoutControls(text.slice(0, 2 * LONGEST_CELL), ' '), LONGEST_CELL);
 }
 
-/** Makes a text from elsewhere safe for a terminal: one line without control characters, at most 300 characters. */
+/** Makes a text from elsewhere safe for a terminal: one line without control characters, at most 1,000 columns. */
 export function toOneLine(text: string): string {
-  return withoutControls(text, ' ').slice(0, 300);
+  return shorten(withoutControls(text.slice(0, 2 * LONGEST_CELL), ' '), 1_000, 'end');
 }
