@@ -423,7 +423,7 @@ export const METRICS = {
     name: 'gateway.connections.limit',
     instrument: 'updowncounter',
     unit: '{connection}',
-    description: 'limits.connections.',
+    description: 'limits.connections, or fewer if ulimit -n allows less than two for each.',
   },
   bufferedUsage: {
     name: 'gateway.buffered.usage',

@@ -65,7 +65,9 @@ export const limits = section({
     .register(facts, RELOADED),
   connections: wholeNumber(1, 10_000_000)
     .prefault(10_000)
-    .describe('Client connections; new ones are then closed. Each takes up to two file descriptors.'),
+    .describe(
+      'Client connections; new ones are then closed. Each takes up to two file descriptors: there are fewer if `ulimit -n` is too low.',
+    ),
 });
 
 /** `shutdown`: how long a stop may take. */
