@@ -30,4 +30,4 @@ echo "cafile=$certificates" >npmrc
 mkdir context
 tar -xzf "$3" -C context
 in_store build --pull-never --isolation chroot --format docker --tag spangate \
-  --volume "$certificates:$certificates:ro" --volume "$HOME/npmrc:/root/.npmrc:ro" context
+  --volume "$certificates:$certificates:ro" --volume "$HOME/npmrc:/usr/local/etc/npmrc:ro" context
