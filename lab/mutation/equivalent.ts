@@ -117,7 +117,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [["'on_trial'", "''"]],
   },
   {
-    file: 'otel/queue/export-loop/ledger-export.ts',
+    file: 'otel/queue/export-loop/export-loop.ts',
     where: 'LedgerExport.sendAll',
     why: 'Only a batch of several is split.',
     changes: [["decision.action === 'settle' && decision.rejectedCount > 0", 'decision.rejectedCount > 0']],
@@ -376,7 +376,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/fleet/split-inflight.ts',
+    file: 'src/fleet/inflight-shares.ts',
     where: 'splitInflight',
     why: 'Without anyone left the next turn finds nobody content.',
     changes: [['open.length > 0', 'open.length >= 0']],
@@ -542,7 +542,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/records/files/record-source.ts',
+    file: 'src/records/files/files.ts',
     where: 'toMessage',
     why: 'A code that is absent is no text either.',
     changes: [

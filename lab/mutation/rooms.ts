@@ -45,7 +45,7 @@ export const MUTATED_ROOMS: readonly MutatedRoom[] = [
   room(
     'access/limits',
     80.1,
-    ['src/access/limits', 'src/fleet/split-inflight.ts'],
+    ['src/access/limits', 'src/fleet/inflight-shares.ts'],
     [
       'test/access/limits',
       'test/fleet/split-inflight.test.ts',

@@ -5,6 +5,10 @@
  * Each file stands alone.
  */
 
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { FILE_MODE, openRegularFile } from './regular-file.ts';
+
 export {
   DIRECTORY_MODE,
   FILE_MODE,
@@ -13,4 +17,19 @@ export {
   openRegularFile,
   readRegularFile,
 } from './regular-file.ts';
-export { writeDurably } from './write-durably.ts';
+
+/**
+ * Writes a file whole or not at all, so that it survives a power cut: first under another name, `${path}${suffix}`, then
+ * synced and renamed. Rejects with the system's error; half a file may then be left under the other name.
+ */
+export async function writeDurably(path: string, content: Uint8Array, suffix: string): Promise<void> {
+  const temporary = `${path}${suffix}`;
+  {
+    await using file = await openRegularFile(temporary, 'replace', FILE_MODE);
+    await file.writeFile(content);
+    await file.sync();
+  }
+  await rename(temporary, path);
+  await using directory = await open(dirname(path), 'r');
+  await directory.sync();
+}

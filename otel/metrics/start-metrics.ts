@@ -4,12 +4,12 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { systemClock, type TelemetryLog } from '#otel/base';
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { readGenAiNames } from '#otel/record';
-import { type RequestRecord, SCOPE } from '#otel/record/registry';
-import { type ConditionState, toConditionMetrics } from './condition-metrics.ts';
+import { RECORD_FIELDS, type RequestRecord, SCOPE, SHADOW } from '#otel/record/registry';
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
-import { toPieces } from './metric-data.ts';
+import { type Interval, toPieces, toSumData } from './metric-data.ts';
+import { CONDITION, COPY, METRICS } from './metric-names.ts';
 import {
   type GatewayState,
   type ProcessState,
@@ -19,7 +19,6 @@ import {
 import { type MetricsPush, startMetricsPush } from './push/metrics-push.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
-import { type ShadowState, toShadowMetrics } from './shadow-metrics.ts';
 import { type SourceState, toSourceMetrics } from './source-metrics.ts';
 import { type ComparisonState, toVerdictMetrics } from './verdict-metrics.ts';
 
@@ -141,4 +140,57 @@ async function startPush(
 function readIntervalMs(): number {
   const intervalMs = getNumberFromEnv(INTERVAL_VARIABLE) ?? 0;
   return intervalMs > 0 ? intervalMs : DEFAULT_INTERVAL_MS;
+}
+
+/** A condition that is on. No two have the same id and subject. */
+interface ConditionState {
+  readonly id: string;
+  readonly severity: string;
+  /** Of bounded number. */
+  readonly subject: string;
+}
+
+/** The conditions as a metric; none without one. */
+export function toConditionMetrics(
+  conditions: readonly ConditionState[],
+  interval: Interval,
+): readonly MetricData[] {
+  if (conditions.length === 0) return [];
+  const series = conditions.map(({ id, severity, subject }) => ({
+    attributes: { [CONDITION.id]: id, [CONDITION.severity]: severity, [CONDITION.subject]: subject },
+    value: 1,
+  }));
+  return [toSumData(METRICS.condition, series, interval)];
+}
+
+/** What became of the requests that were due to be copied to one shadow, since the gateway knows it. */
+interface ShadowState {
+  readonly name: string;
+  /** Copies that have ended, by how. */
+  readonly copies: ReadonlyMap<string, number>;
+  /** Requests that were not copied, by why. */
+  readonly skipped: ReadonlyMap<string, number>;
+}
+
+/** The copies as metrics; none before a replica was a shadow. */
+export function toShadowMetrics(shadows: readonly ShadowState[], interval: Interval): readonly MetricData[] {
+  const toSeries = (attribute: string, countsOf: (shadow: ShadowState) => ReadonlyMap<string, number>) =>
+    shadows.flatMap((shadow) =>
+      Array.from(countsOf(shadow), ([key, value]) => ({
+        attributes: { [RECORD_FIELDS.replica.name]: shadow.name, [attribute]: key },
+        value,
+      })),
+    );
+  return [
+    toSumData(
+      METRICS.shadowCopies,
+      toSeries(SHADOW.shadowOutcome, ({ copies }) => copies),
+      interval,
+    ),
+    toSumData(
+      METRICS.shadowSkipped,
+      toSeries(COPY.shadowSkipReason, ({ skipped }) => skipped),
+      interval,
+    ),
+  ].filter(({ dataPoints }) => dataPoints.length > 0);
 }

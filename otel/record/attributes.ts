@@ -3,7 +3,6 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { toErrorType } from '#otel/outcome';
 import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
 import { toDialectValues } from './dialect-values.ts';
-import { toDecodeSeconds, toPrefillSeconds, toQueueSeconds } from './engine-latency.ts';
 import { readFailedAttempts } from './failed-attempts.ts';
 import type { GenAiNames } from './gen-ai-names.ts';
 import {
@@ -118,4 +117,29 @@ const DOUBLE_PREFIXES = Object.values(RECORD_FIELDS).flatMap(({ name, type }) =>
 /** Whether the attribute's numbers are doubles, even integral ones. The SDK cannot tell 85 from 85.0. */
 export function isDoubleName(name: string): boolean {
   return DOUBLE_NAMES.has(name) || DOUBLE_PREFIXES.some((prefix) => name.startsWith(prefix));
+}
+
+type Timings = Readonly<Record<string, number>>;
+
+/** How long a request waited in the engine, in seconds: `queue_time_ms` of vLLM. */
+function toQueueSeconds({ queue_time_ms }: Timings): number | undefined {
+  return toSeconds(queue_time_ms);
+}
+
+/**
+ * How long the engine read the prompt, in seconds. vLLM's `time_to_first_token_ms` begins when the request is scheduled,
+ * after its wait (vLLM documentation, "Per-Request Metrics"). llama.cpp's is `prompt_ms`.
+ */
+function toPrefillSeconds({ time_to_first_token_ms, prompt_ms }: Timings): number | undefined {
+  return toSeconds(time_to_first_token_ms ?? prompt_ms);
+}
+
+/** How long the engine generated after the prompt, in seconds: `generation_time_ms` of vLLM, `predicted_ms` of llama.cpp. */
+function toDecodeSeconds({ generation_time_ms, predicted_ms }: Timings): number | undefined {
+  return toSeconds(generation_time_ms ?? predicted_ms);
+}
+
+/** What an engine says may be anything. */
+function toSeconds(ms: number | undefined): number | undefined {
+  return ms !== undefined && ms >= 0 ? ms / 1000 : undefined;
 }

@@ -37,7 +37,6 @@ import {
 } from './incoming-context.ts';
 import { continuedFlags, KnownIds, SAMPLED, type SpanIds, toTraceparent } from './trace-ids.ts';
 import { createTracer } from './tracer.ts';
-import { UtcTimestamps } from './utc-timestamps.ts';
 
 /**
  * The span of one proxied request, and its trace context. Each attempt sends its own upstream, which equals this one
@@ -327,5 +326,25 @@ class AnchoredClock {
 
   epochMs(): number {
     return this.startedEpochMs + performance.now() - this.#startedMs;
+  }
+}
+
+/**
+ * Formats times as RFC 3339 in UTC with milliseconds. Date takes 1.4 µs to format a time. Here it does so once per
+ * second, because the requests of one second differ only in their milliseconds.
+ */
+export class UtcTimestamps {
+  #second = Number.NaN;
+  /** `2026-11-21T08:00:00.` */
+  #secondText = '';
+
+  /** `epochMs`: whole milliseconds. */
+  toText(epochMs: number): string {
+    const second = Math.floor(epochMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
+    }
+    return `${this.#secondText}${String(epochMs - second * 1000).padStart(3, '0')}Z`;
   }
 }

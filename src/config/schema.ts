@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { redisUrl } from './schema/addresses.ts';
 import { limits, shutdown, timeouts } from './schema/bounds.ts';
 import { apiClient, tenantLimits } from './schema/clients.ts';
-import { duration, flag, listOf, oneOf, text } from './schema/codecs.ts';
+import { duration, flag, listOf, oneOf, percent, text, wholeNumber } from './schema/codecs.ts';
 import { gateway } from './schema/gateway.ts';
 import { HEALTH_OFF, health } from './schema/health.ts';
 import { jwt } from './schema/jwt.ts';
@@ -10,7 +10,6 @@ import { facts, factsOf, itemOf, type KeyFacts, keysOf, orOff, RELOADED, section
 import { oneLine, path, plainName } from './schema/names.ts';
 import { gpuHourPrice, replicas } from './schema/replicas.ts';
 import { aliases, endpoints, headers, pass, retry, routing } from './schema/requests.ts';
-import { shadow } from './schema/shadow.ts';
 import { exporting, history, metrics, prefixHash, trace } from './schema/telemetry.ts';
 
 const discovery = section({
@@ -52,6 +51,21 @@ const state = section({
 });
 
 const pricesTitle = 'GPU models with their price per hour, such as H100: 2.49';
+
+/** `shadow`: what goes to replicas that are shadows. */
+const shadow = section({
+  requests: percent(1, 100)
+    .prefault('5%')
+    .describe(
+      "The share of its models' live requests that a shadow gets. `gateway compare` and `gateway rollout --shadow` set their own.",
+    ),
+  max_inflight: wholeNumber(1, 1_000)
+    .prefault(8)
+    .describe('How many copies may be in flight on a shadow. What exceeds it is not copied.'),
+  cut_with_client: flag()
+    .prefault(false)
+    .describe('Whether a copy ends when the client leaves. Otherwise the answer is read to its end.'),
+});
 
 /** The configuration file: the single source of types, JSON Schema, reference and checks. */
 export const configSchema = section({

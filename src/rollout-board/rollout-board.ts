@@ -6,7 +6,42 @@
  * Begin with board.ts; rules.ts has what follows from what is known.
  */
 
+import { createStateFile, type DamageLog, type OnStateWrite } from '#state-dir';
+import type { RolloutBoard } from './board.ts';
+import { parseBoard, printBoard } from './board-text.ts';
+
 export { type AskKind, type ReportOutcome, RolloutBoard } from './board.ts';
 export { type BoardChannel, BoardExchange } from './board-exchange.ts';
-export { createBoardFile } from './board-file.ts';
 export { hasVanished, isLive, isOver, type KnownRollout } from './rules.ts';
+
+/** What keeps a board over restarts. */
+interface BoardFile {
+  /** Lets the board learn what an earlier run knew, and writes it whenever that changes. */
+  restore(): Promise<void>;
+  /** Resolves when it is on disk. Never rejects: rollouts go on without it. */
+  save(): Promise<void>;
+}
+
+/** Creates the access to the file at this path. */
+export function createBoardFile(
+  path: string,
+  board: RolloutBoard,
+  { log, onWrite }: { readonly log: DamageLog; readonly onWrite: OnStateWrite },
+): BoardFile {
+  const file = createStateFile<ReturnType<typeof parseBoard>>(path, log, onWrite);
+  const save = () => file.write(`${printBoard(board.rollouts, performance.now())}\n`).catch(() => undefined);
+  return {
+    save,
+    async restore() {
+      const { value } = await file.read((text) => {
+        const contents = parseBoard(text, performance.now());
+        if (contents === null) return null;
+        const unreadable = Array.from({ length: contents.unreadableCount }, (_, at) => `rollout ${at + 1}`);
+        return { value: contents, unreadable };
+      });
+      // Nobody could be heard while the gateway was away.
+      for (const rollout of value?.rollouts ?? []) board.learn({ ...rollout, heardMs: performance.now() });
+      board.listen({ onNews: () => undefined, onWorthKeeping: () => void save() });
+    },
+  };
+}

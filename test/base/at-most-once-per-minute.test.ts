@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { atMostOncePerMinute } from '../../src/base/at-most-once-per-minute.ts';
+import { atMostOncePerMinute } from '#base';
 
 test('an action runs on the first call, and again on the first call after a minute', () => {
   vi.useFakeTimers({ toFake: ['performance'] });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { idleShareOf } from '#access/limits';
-import { splitInflight } from '../../src/fleet/split-inflight.ts';
+import { splitInflight } from '../../src/fleet/inflight-shares.ts';
 
 describe('a limit is divided', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { PassedPaths } from '#proxy/entry';
 import { endpointsByPath } from '../../src/proxy/endpoints/table.ts';
-import { PassedPaths } from '../../src/proxy/entry/passed-paths.ts';
 import { describeUnknown } from '../../src/proxy/unknown-path.ts';
 
 const SERVED = {

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { printUnits, toUnits } from '../../src/statement/amounts.ts';
-import { toCanonicalJson } from '../../src/statement/canonical-json.ts';
+import { toCanonicalJson } from '../../src/statement/statement-key.ts';
+import { printUnits, toUnits } from '../../src/statement/usage-rows.ts';
 import { hasPython } from './prove-with-python.ts';
 
 it('sorts members, has no white space, and escapes what is not printable ASCII', () => {

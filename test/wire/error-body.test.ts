@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { toErrorJson } from '../../src/wire/error-body.ts';
-import { toShownText } from '../../src/wire/shown-text.ts';
+import { toErrorJson, toShownText } from '#wire';
 
 test.each([
   [400, 'invalid_request_error'],

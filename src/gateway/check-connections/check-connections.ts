@@ -1,10 +1,9 @@
+import { JwksError, readJwks, toShownSource } from '#access/jwt';
 import type { Config, SecuredReplica } from '#config';
 import type { HeaderTexts } from '#otel/collector';
 import { checkReplicas } from '#replicas/discovery';
 import { checkCollector } from './check-collector.ts';
-import { checkJwks } from './check-jwks.ts';
-import { checkRedis } from './check-redis.ts';
-import type { ConnectionCheck } from './connection-check.ts';
+import { type ConnectionCheck, explain, runCheck } from './connection-check.ts';
 
 /** A configuration with the contents of the certificate files of its replicas. */
 export type SecuredConfig = Omit<Config, 'replicas'> & { readonly replicas: readonly SecuredReplica[] };
@@ -27,3 +26,39 @@ export async function checkConnections(
   const ofReplicas = replicas.map((check) => ({ ...check, kind: 'replica' as const }));
   return [...ofReplicas, collector, redis, jwks].filter((check) => check !== null);
 }
+
+/** Reads the keys of tokens, as the gateway does. `source`: a URL, or a path that `checkSettings` has read. */
+function checkJwks(source: string): Promise<ConnectionCheck> {
+  const target = toShownSource(source);
+  return runCheck('jwks', 'jwt.jwks', async () => {
+    try {
+      const { keys } = await readJwks(source);
+      const result = `ok, ${keys.length} ${keys.length === 1 ? 'key' : 'keys'}`;
+      return { target, isOk: true, result, advice: null };
+    } catch (error) {
+      if (!(error instanceof JwksError)) throw error;
+      const other =
+        'it must answer with a JSON Web Key Set: see jwks_uri in /.well-known/openid-configuration of the issuer';
+      return { target, isOk: false, ...explain(error.message, [[/^/, error.message, other]]) };
+    }
+  });
+}
+
+/** Sends PING to the Redis server of a fleet. `url` is secret. */
+function checkRedis(url: string): Promise<ConnectionCheck> {
+  return runCheck('redis', 'state.redis', async () => {
+    const { pingRedis, toRedisAddress } = await import('#fleet');
+    const target = toRedisAddress(url);
+    const code = await pingRedis(url);
+    if (code === null) return { target, isOk: true, result: 'ok', advice: null };
+    return { target, isOk: false, ...explain(code, FINDINGS) };
+  });
+}
+
+/** What the codes of Node and the error words of Redis mean, and what to do. */
+const FINDINGS: Parameters<typeof explain>[1] = [
+  [/^timeout$/, 'no answer in time', 'check address and network, and whether it wants rediss:// (TLS)'],
+  [/^(?:NOAUTH|WRONGPASS)$/, 'wrong password', 'write it into the URL: redis://user:password@host'],
+  [/^(?:EPROTO|ERR_SSL_\w+)$/, 'TLS failed', 'the server does not speak TLS at this port: try redis://'],
+  [/^(?:ECONNRESET|EPIPE|closed)$/, 'connection reset', 'check the port; it may want rediss:// (TLS)'],
+];

@@ -8,15 +8,17 @@ import { startTelemetry, type Telemetry } from '#otel';
 import { toShownName } from '#otel/base';
 import type { CollectorHeaders } from '#otel/collector';
 import { type Metrics, type ModelState, type ReplicaState, startMetrics } from '#otel/metrics';
-import { RecentRecords } from '#otel/queue';
+import { toMsBeforeLastAttempt, toOutcome } from '#otel/outcome';
+import { type EndedRecord, RecentRecords } from '#otel/queue';
 import { createViaName } from '#proxy/entry';
 import type { ReplicaControl } from '#replicas/control';
 import type { RegisteredReplica } from '#replicas/registry';
 import { CopyTotals } from '#shadow';
 import { readLimit } from '#shared-memory';
-import type { ControlCalls } from '../serving/calls.ts';
-import { createServing } from '../serving/create-serving.ts';
-import type { Serving, ServingSettings } from '../serving/serving.ts';
+import { type ControlCalls, PLANE_CALLS } from '../serving/calls.ts';
+import { toDirectCalls } from '../serving/channel.ts';
+import { createServingWorker } from '../serving/rehearsed.ts';
+import type { Serving, ServingCollaborators, ServingSettings } from '../serving/serving.ts';
 import { toMetricsSettings, toTelemetrySettings, toWorkerCount } from '../serving/settings.ts';
 import { WorkerGroup } from '../serving/workers/worker-group.ts';
 import { composeBackground } from './compose-background.ts';
@@ -24,7 +26,6 @@ import { composeJudge } from './compose-judge.ts';
 import type { Composition } from './gateway-collaborators.ts';
 import { createPeerObserver } from './observe-peers.ts';
 import { type EndedObserver, guarded, toAccessLogFields } from './observe-record.ts';
-import { createStreamObserver } from './observe-streams.ts';
 import { orTelemetryError } from './or-telemetry-error.ts';
 import { loadSalt } from './salt.ts';
 
@@ -228,4 +229,33 @@ function toReplicaState(
 /** In the form that records have. */
 function toModelState({ model, ...counts }: ReplicaControl['models'][number]): ModelState {
   return { name: toShownName(model), ...counts };
+}
+
+/** Creates the data plane whose single worker is this thread. */
+function createServing(settings: ServingSettings, collaborators: ServingCollaborators): Serving {
+  const worker = createServingWorker(settings, collaborators);
+  return {
+    ...worker,
+    all: toDirectCalls(PLANE_CALLS, worker),
+    eventLoopTimes() {
+      const { active, idle } = performance.eventLoopUtilization();
+      return [{ worker: settings.worker + 1, activeMs: active, idleMs: idle }];
+    },
+  };
+}
+
+/** Creates the function that passes the times of each stream that has ended well, from which follows when others are silent. */
+export function createStreamObserver(replicas: Pick<ReplicaControl, 'learn'>): (ended: EndedRecord) => void {
+  return ({ record }) => {
+    if (!record.stream || toOutcome(record) !== 'success') return;
+    const { model, prompt_chars, ttft_ms, gap_p95_ms } = record;
+    // What went before the last attempt is not its replica's.
+    const beforeMs = toMsBeforeLastAttempt(record);
+    replicas.learn({
+      model: model ?? '',
+      promptChars: prompt_chars ?? null,
+      firstTokenMs: ttft_ms === undefined ? null : Math.max(0, ttft_ms - beforeMs),
+      gapMs: gap_p95_ms ?? null,
+    });
+  };
 }

@@ -3,7 +3,6 @@ import { isAttemptError, toFailedAttemptOutcome, toLastAttemptOutcome, toOutcome
 import type { RequestRecord } from '#otel/record/registry';
 import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 import { RecentCount } from './recent-count.ts';
-import { ShareWatch } from './share-watch.ts';
 
 /** Of fewer requests or attempts in a minute a share says little. */
 const LEAST = 20;
@@ -152,4 +151,48 @@ function isFoundFailing({ health }: RegisteredReplica): boolean {
 
 function hasCommonModel(a: RegisteredReplica, b: RegisteredReplica): boolean {
   return a.models?.some((model) => b.models?.includes(model)) ?? false;
+}
+
+/** So many have gone well in a row as would by chance in one of a hundred cases: it is over. */
+const LOG_UNLIKELY = Math.log(0.01);
+
+/** Which share of something has failed in the last minute, and whether that is over. */
+class ShareWatch {
+  readonly #all: RecentCount;
+  readonly #failed: RecentCount;
+  /** How many have gone well since the last one that failed. */
+  #wellInARow = 0;
+
+  /** `nowMs`: monotonic milliseconds. */
+  constructor(nowMs: () => number) {
+    this.#all = new RecentCount(nowMs);
+    this.#failed = new RecentCount(nowMs);
+  }
+
+  note(hasFailed: boolean): void {
+    this.#all.add();
+    if (hasFailed) this.#failed.add();
+    this.#wellInARow = hasFailed ? 0 : this.#wellInARow + 1;
+  }
+
+  /** How many there were in the last minute. */
+  get count(): number {
+    return this.#all.inLast(60);
+  }
+
+  get failedCount(): number {
+    return this.#failed.inLast(60);
+  }
+
+  /**
+   * The share that has failed; null if there were fewer than `least`, or if as many have gone well since as would not
+   * by chance: a minute would be long to wait for what was mended.
+   */
+  shareOf(least: number): number | null {
+    const { count, failedCount } = this;
+    if (count < least || failedCount === 0) return null;
+    const share = failedCount / count;
+    const isOver = this.#wellInARow > 0 && this.#wellInARow * Math.log1p(-share) < LOG_UNLIKELY;
+    return isOver ? null : share;
+  }
 }

@@ -1,14 +1,26 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { AttributesDigester, DIGEST_BYTES } from '#otel/otlp';
+import { toKey } from '../block-keys.ts';
 import type { QueryRefusal } from '../messages.ts';
-import type { Answer, Filters, Gap, GapReason, Query, Span, TimelineQuery } from '../query.ts';
-import { joinGaps } from '../query.ts';
+import {
+  type Answer,
+  type Filters,
+  type Gap,
+  type GapReason,
+  joinGaps,
+  type Query,
+  type Span,
+  type StatementAnswer,
+  type StatementQuery,
+  type TimelineQuery,
+} from '../query.ts';
 import { FILE_NUMBERS } from '../store/database.ts';
 import type { HistoryStore } from '../store/history-store.ts';
+import { readLosses } from '../store/loss-store.ts';
 import { toCondition } from '../store/schema.ts';
 import { toEvent } from '../store/timeline-store.ts';
 import { Pace } from './pace.ts';
-import { findRecords, listRecords, NAMES } from './query-records.ts';
-import { queryStatement } from './query-statement.ts';
+import { findRecords, listRecords, NAMES, searchBlocks, toRange } from './query-records.ts';
 import { queryUsage } from './query-usage.ts';
 
 /** An answer names so many gaps at most, the latest ones; those before are told as one for each reason. */
@@ -105,4 +117,26 @@ function findUnknown(db: DatabaseSync, filters: Pick<Filters, 'tenant' | 'client
     const known = db.prepare(`SELECT 1 FROM usage_hours WHERE ${toCondition(name)} LIMIT 1`);
     return value !== undefined && known.get(value) === undefined;
   });
+}
+
+/** Lists the records of a tenant with the digests that the ledger has of them, and on the first page what was not exported. */
+async function queryStatement(
+  db: DatabaseSync,
+  { tenant, fromMs, untilMs, before, limit }: StatementQuery,
+  pace: Pace,
+): Promise<Pick<StatementAnswer, 'records' | 'next' | 'damagedBlocks' | 'losses'>> {
+  const digester = new AttributesDigester();
+  const found = await searchBlocks(db, pace, {
+    ...{ fromMs, untilMs, ranges: [toRange(before)], limit },
+    names: [toKey('tenant', tenant)],
+    matches: (record) => record.tenant === tenant,
+    mayMatch: (encodedSpan) => encodedSpan.includes(tenant),
+    toItem: (record, { encodedSpan }) => {
+      const digest = digester.digestSpan(encodedSpan)?.subarray(0, DIGEST_BYTES);
+      return { record, digest: digest?.toString('base64') ?? '' };
+    },
+  });
+  // Those that become known while pages are read are of no page before.
+  const losses = before === null ? readLosses(db, fromMs) : [];
+  return { ...found, losses };
 }

@@ -4,8 +4,8 @@ import type { RecordedEndpoint } from '../endpoints/recorded-endpoint.ts';
 import { toUndoRules } from '../endpoints/undo-rules.ts';
 import { AmbiguousMember, Failure } from '../failure.ts';
 import type { ProxySettings, ProxyTools } from '../proxy-context.ts';
-import { usageOptionsToSet } from '../request/edits/include-usage.ts';
-import { toUpstreamBody } from '../request/edits/upstream-body.ts';
+import { applyEdits } from '../request/edits/body-edits.ts';
+import { editsOfUsage, type UsageOption, usageOptionsToSet } from '../request/edits/include-usage.ts';
 import type { InspectedBody } from '../request/inspection/body-inspector.ts';
 import { readFlag } from '../request/inspection/engine-flags.ts';
 import { findRefusedName } from '../request/inspection/member-names.ts';
@@ -283,4 +283,24 @@ function findHome(
 function withModel(facts: RequestFacts, endpoint: RecordedEndpoint, pool: ReplicaPool): RequestFacts {
   if (facts.model !== null || endpoint.needsModel) return facts;
   return { ...facts, model: pool.onlyModel };
+}
+
+/**
+ * The body as a replica gets it: with the model's name if the client wrote an alias, and with what
+ * asks for usage. All other bytes are the client's.
+ *
+ * @returns the pieces to send, in order; the client's pieces are views of `body` and good as long as it is
+ */
+export function toUpstreamBody(
+  body: Buffer,
+  facts: RequestFacts,
+  options: readonly UsageOption[],
+): readonly Buffer[] {
+  if (options.length === 0 && facts.alias === null) return [body];
+  const edits = options.length === 0 ? [] : editsOfUsage(body, facts, options);
+  if (facts.alias !== null) edits.push({ ...facts.alias.span, text: JSON.stringify(facts.model) });
+  return applyEdits(
+    body,
+    edits.sort((a, b) => a.start - b.start),
+  );
 }

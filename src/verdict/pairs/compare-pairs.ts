@@ -1,10 +1,8 @@
 import { FINISHES } from '#verdict';
 import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from '#verdict/evidence';
-import { DISCORDANT_BETS, discordantGains } from './discordant.ts';
 import { addPairFigures, NO_PAIR_FIGURES, type PairFigures } from './pair-figures.ts';
 import { logRatioOf, PAIR_TIMES } from './pair-measures.ts';
 import type { PairObservation, PairSide } from './pair-observation.ts';
-import { signedRank } from './signed-rank.ts';
 
 /** What the evidence is for. `fine_…`: that the shadow is not so much slower as to matter. */
 export type PairClaim =
@@ -115,4 +113,45 @@ function haveFinish(pair: PairObservation): boolean {
 /** The finish reason as it is compared. */
 function toFinish({ finish }: PairSide): (typeof FINISHES)[number] {
   return FINISHES.find((known) => known === finish) ?? 'other';
+}
+
+/** The odds that the bets assume, as multiples of the harmless ones. */
+const FACTORS = [2, 5, 20, 100] as const;
+
+/** The number of bets on a count of pairs. */
+const DISCORDANT_BETS = FACTORS.length;
+
+/**
+ * The gains of the bets that something befalls the shadow more often than its primary, from the pairs in which it befell
+ * one of the two alone: with equal replicas it is as often the one as the other (McNemar's test). At the harmless odds the
+ * mean of each gain is 1; below them, less.
+ */
+function discordantGains(own: number, peer: number, harmless: number): readonly number[] {
+  const harmlessShare = harmless / (1 + harmless);
+  return FACTORS.map((factor) => {
+    const share = (harmless * factor) / (1 + harmless * factor);
+    return own * Math.log(share / harmlessShare) + peer * Math.log((1 - share) / (1 - harmlessShare));
+  });
+}
+
+/**
+ * The standardized sum of the ranks of differences, each with its sign (Wilcoxon's signed-rank test): positive if they are
+ * above zero. If a difference is as likely as its opposite, it is symmetric about zero. Ranks do not see how long a tail
+ * is. Null: no difference is other than zero.
+ */
+function signedRank(differences: readonly number[]): number | null {
+  const sorted = differences.filter((each) => each !== 0).toSorted((a, b) => Math.abs(a) - Math.abs(b));
+  let sum = 0;
+  let variance = 0;
+  for (let at = 0; at < sorted.length; ) {
+    let end = at + 1;
+    while (end < sorted.length && Math.abs(sorted[end] ?? 0) === Math.abs(sorted[at] ?? 0)) end++;
+    // Equal ones share the mean of their ranks.
+    const rank = (at + end + 1) / 2;
+    for (; at < end; at++) {
+      sum += Math.sign(sorted[at] ?? 0) * rank;
+      variance += rank * rank;
+    }
+  }
+  return variance === 0 ? null : sum / Math.sqrt(variance);
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toRecordLine } from '../../../src/cli/tables/record-line.ts';
+import { toRecordLine } from '../../../src/cli/serve/quickstart/quickstart.ts';
 
 const request = {
   request_id: '6d2b0a52-7a2e-4d2a-9f3b-0a8c2e5b1d11',

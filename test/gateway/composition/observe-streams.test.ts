@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import type { ReplicaControl } from '#replicas/control';
 import { LEAST_RECORD } from '#testkit/records/records.ts';
-import { createStreamObserver } from '../../../src/gateway/composition/observe-streams.ts';
+import { createStreamObserver } from '../../../src/gateway/composition/compose-data-plane.ts';
 
 type Learned = Parameters<ReplicaControl['learn']>[0];
 

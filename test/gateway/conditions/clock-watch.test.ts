@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Finding } from '#conditions';
-import { ClockWatch } from '../../../src/gateway/conditions/clock-watch.ts';
+import { ClockWatch } from '../../../src/gateway/conditions/machine-conditions.ts';
 
 function createWatch() {
   const clocks = { now: 0, epoch: 1_700_000_000_000 };

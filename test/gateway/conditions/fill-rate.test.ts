@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FillRate } from '../../../src/gateway/conditions/fill-rate.ts';
+import { FillRate } from '../../../src/gateway/conditions/export-conditions.ts';
 
 function createRate() {
   let nowMs = 0;

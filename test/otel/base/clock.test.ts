@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { waitAtMost } from '#otel/base';
 import { VirtualClock } from '#testkit/otel/virtual-clock.ts';
-import { waitAtMost } from '../../../otel/base/clock.ts';
 
 describe('work with a deadline', () => {
   test('resolves to the result of the work, and leaves no timer', async () => {

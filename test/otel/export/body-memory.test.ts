@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BodyMemory } from '../../../otel/export/body-memory.ts';
+import { BodyMemory } from '../../../otel/export/otlp-exporter.ts';
 
 test('memory is used again for a body that fits, once it is given back', () => {
   const memory = new BodyMemory();

@@ -1,14 +1,13 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { ExportCounters } from '#otel/queue';
 import { FULL_RECORD } from '#testkit/records/records.ts';
-import { toConditionMetrics } from '../../../otel/metrics/condition-metrics.ts';
 import { ExportMetrics } from '../../../otel/metrics/export-metrics.ts';
 import { METRICS } from '../../../otel/metrics/metric-names.ts';
 import { toGatewayMetrics, toProcessMetrics } from '../../../otel/metrics/process-metrics.ts';
 import { RecordMetrics } from '../../../otel/metrics/record-metrics.ts';
 import { toModelMetrics, toReplicaMetrics } from '../../../otel/metrics/replica-metrics.ts';
-import { toShadowMetrics } from '../../../otel/metrics/shadow-metrics.ts';
 import { toSourceMetrics } from '../../../otel/metrics/source-metrics.ts';
+import { toConditionMetrics, toShadowMetrics } from '../../../otel/metrics/start-metrics.ts';
 import { toVerdictMetrics } from '../../../otel/metrics/verdict-metrics.ts';
 import { INTERVAL } from './collected.ts';
 import { GATEWAY_SOURCES } from './gateway-sources.ts';

@@ -2,13 +2,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createResource, loadInstanceId } from '#otel/resource';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
-import { createResource } from '../../../otel/resource/create-resource.ts';
 import { refuseConfigFile, warnOfVariables } from '../../../otel/resource/environment.ts';
-import { loadInstanceId } from '../../../otel/resource/instance-id.ts';
 
 let directory: string;
 beforeEach(async () => {

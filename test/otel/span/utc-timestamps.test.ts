@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { UtcTimestamps } from '../../../otel/span/utc-timestamps.ts';
+import { UtcTimestamps } from '../../../otel/span/request-span.ts';
 
 test('a time is written as Date writes it, whatever was written before', () => {
   const timestamps = new UtcTimestamps();

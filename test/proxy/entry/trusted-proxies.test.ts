@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createTrustedProxies } from '../../../src/proxy/entry/trusted-proxies.ts';
+import { createTrustedProxies } from '#proxy/entry';
 
 const proxies = createTrustedProxies(['10.1.2.3/8', '192.0.2.7', '::1', 'fd00::/8', 'fe80::/10']);
 

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import type { RecordSource } from '#records/files';
 import { generateInstance, toLine } from '#testkit/records/generated-records.ts';
-import type { RecordSource } from '../../../src/records/files/record-source.ts';
 import { verifyRecords } from '../../../src/records/verify/verify-records.ts';
 import { ledgerOf, recordOf } from './made-ledger.ts';
 

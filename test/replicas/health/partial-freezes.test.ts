@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { HealthDecision } from '#replicas/health-state';
 import type { Streams } from '#replicas/silence';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
-import { PartialFreezes } from '../../../src/replicas/health/partial-freezes.ts';
-import { isClearlyMore } from '../../../src/replicas/health/stuck-streams.ts';
+import { isClearlyMore, PartialFreezes } from '../../../src/replicas/health/partial-freezes.ts';
 
 const COOL_DOWN_MS = 10_000;
 const SETTINGS = { coolDownMs: COOL_DOWN_MS, maxFailingShare: 0.5 };

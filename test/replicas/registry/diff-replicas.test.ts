@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ReplicaConfig } from '#replicas/terms';
 import { toReplicaConfig } from '#testkit/pool.ts';
-import { diffReplicas } from '../../../src/replicas/registry/diff-replicas.ts';
+import { diffReplicas } from '../../../src/replicas/registry/replica-registry.ts';
 
 const replica = (name: string, more: Partial<ReplicaConfig> = {}) => toReplicaConfig(name, 'auto', more);
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { decideWhyNone, type NoneLeft } from '../../../src/replicas/routing/why-none.ts';
+import { decideWhyNone } from '#replicas/routing';
 
 /** Two candidates that never listed their models or answered, both tried; a third replica has listed its own. */
-const NEVER_SEEN: NoneLeft = {
+const NEVER_SEEN: Parameters<typeof decideWhyNone>[0] = {
   candidateCount: 2,
   triedCount: 2,
   isComplete: true,

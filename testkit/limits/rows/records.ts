@@ -20,7 +20,7 @@ const HISTORY = 'test/history/store/history-store.test.ts';
 export const RECORDS: readonly Limit[] = [
   {
     what: 'a name in a record: tenant, feature, conversation, model, client, ids of responses and of clients',
-    source: inFile('otel/base/shown-name.ts', 'MAX_NAME_CHARS'),
+    source: inFile('otel/base/base.ts', 'MAX_NAME_CHARS'),
     past: 'it is cut',
     proof: {
       send: async (size, world) => {

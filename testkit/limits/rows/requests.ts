@@ -108,7 +108,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: 'gateways in series, by `Via`',
-    source: inFile('src/proxy/entry/loop-detection.ts', 'MAX_IN_SERIES'),
+    source: inFile('src/proxy/entry/entry.ts', 'MAX_IN_SERIES'),
     past: '508 `loop_detected`',
     proof: testedBy(
       'test/gateway/requests/loops.test.ts',
@@ -210,7 +210,7 @@ export const REQUESTS: readonly Limit[] = [
   },
   {
     what: '`reasoning_effort` in a body, as written',
-    source: inFile('src/proxy/request/inspection/reasoning-level.ts', 'MAX_LEVEL_BYTES'),
+    source: inFile('src/proxy/request/inspection/request-facts.ts', 'MAX_LEVEL_BYTES'),
     past: 'it is not recorded',
     proof: {
       send: async (size, world) => {

@@ -1,7 +1,7 @@
+import { toUpstreamBody } from '../../../../src/proxy/attempt/recorded-attempts.ts';
 import type { RecordedEndpoint } from '../../../../src/proxy/endpoints/recorded-endpoint.ts';
 import { findRecordedEndpoint } from '../../../../src/proxy/endpoints/table.ts';
 import { Failure } from '../../../../src/proxy/failure.ts';
-import { toUpstreamBody } from '../../../../src/proxy/request/edits/upstream-body.ts';
 import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzTarget, must, mustEqual } from '../../fuzz-target.ts';

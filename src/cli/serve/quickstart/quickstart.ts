@@ -7,18 +7,18 @@ import { itemsOf, memberOf } from '#base/parsed';
 import { type AdminClient, openAdmin } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';
+import { shorten } from '#cli/terminal';
 import { type Config, parseConfig } from '#config';
 import { readEnvironmentSecrets } from '#config/secrets';
 import { createGateway } from '#gateway';
+import type { RequestRecord } from '#otel/record/registry';
 import { createSimulatedReplica, type SimulatedReplica } from '#simulate';
 import { readKeys } from '../../operate/full-screen.ts';
 import { makeSignInLink } from '../../operate/sign-in.ts';
-import { toRecordLine } from '../../tables/record-line.ts';
 import { createLogger } from '../log/logger.ts';
 import { requireFreePorts } from './free-ports.ts';
 import { toIntroduction } from './introduction.ts';
 import { isInForeground, Keyboard } from './keyboard.ts';
-import { toConfigText } from './sample-config.ts';
 import { SAMPLE_FEATURE } from './sample-traffic.ts';
 
 /** `gateway quickstart`: runs a demo until the first signal. Throws a UsageError, ConfigError or StartError. */
@@ -141,4 +141,90 @@ async function findDrained(client: AdminClient): Promise<readonly string[]> {
 function toUrl({ host, port }: { readonly host: string; readonly port: number }): string {
   const reachable = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+/** What the configuration of the quickstart sets beyond the defaults. */
+interface SampleConfig {
+  readonly listen: string;
+  readonly adminListen: string;
+  readonly replicas: readonly { readonly name: string; readonly url: string }[];
+  readonly exportTo: 'otlp' | 'file';
+}
+
+/** The configuration as a YAML file that users can start from, with comments. */
+function toConfigText({ listen, adminListen, replicas, exportTo }: SampleConfig): string {
+  const replicaText = replicas.map(
+    ({ name, url }, index) => `
+  - name: ${name}
+    url: ${url}
+    host: sim-node-${index + 1}
+    gpu_model: simulated
+    gpu_count: 1
+    models: [demo]                # or auto: read from its /v1/models
+    engine: vllm                  # or auto: detected from its /v1/models`,
+  );
+  return `# The configuration of the quickstart. Copy this file, replace the replicas by your own, and serve it:
+#   npx gateway -config gateway.yaml
+gateway:
+  listen: ${toYamlText(listen)}
+  admin_listen: ${toYamlText(adminListen)}
+headers: { tenant: X-Tenant, feature: X-Feature }
+gpu_hour_price: { simulated: 2.5 } # what an hour of one GPU costs, by gpu_model; records then have their cost
+currency: EUR
+state_dir: ./state                # relative to this file
+replicas:${replicaText.join('')}
+retry: { statuses: [500, 503] }   # after these the other replica is tried, if nothing was sent to the client
+health:                           # a replica that fails gets requests only if no other can take them
+  frozen_after: 3s                # soon, for a demo; auto, the default, learns it from the traffic
+  peers: { cool_down: 10s, ramp: 10s } # also one that is worse than the others; 1m each if you leave them out
+export:
+  to: ${exportTo}                        # otlp: to a collector; file: OTLP JSON lines in state_dir
+`;
+}
+
+/** Quotes an unusual address of the command line, so that the schema checks it and YAML does not interpret it. */
+function toYamlText(address: string): string {
+  return /^[\w.-]+:\d+$/.test(address) ? address : JSON.stringify(address);
+}
+
+/** How many columns of a terminal a name takes. Those of clients may be long; the record keeps the whole name. */
+const NAME_COLUMNS = 32;
+
+/** Formats a record as one line for people, without its unknown fields. The time is UTC, as in the record. */
+export function toRecordLine(record: Readonly<RequestRecord>): string {
+  const { prompt_tokens, completion_tokens, cached_tokens, ttft_ms, gap_p50_ms, gap_p95_ms } = record;
+  const gaps =
+    gap_p50_ms === undefined || gap_p95_ms === undefined
+      ? undefined
+      : `${toMs(gap_p50_ms)}/${toMs(gap_p95_ms)}`;
+  const parts = [
+    record.ts.slice(11, 23),
+    String(record.status),
+    toName(record.replica ?? '-').padEnd(5),
+    toName(record.model ?? '-'),
+    record.endpoint.replace('/v1/', '').replace('chat/completions', 'chat').padEnd(4),
+    labelled('in', prompt_tokens),
+    labelled('out', completion_tokens),
+    labelled('cached', cached_tokens),
+    labelled('ttft', ttft_ms === undefined ? undefined : `${toMs(ttft_ms)} ms`),
+    labelled('gaps', gaps === undefined ? undefined : `${gaps} ms`),
+    labelled('e2e', `${toMs(record.e2e_ms)} ms`),
+    labelled('tenant', record.tenant === undefined ? undefined : toName(record.tenant)),
+    record.error_type === undefined ? undefined : toName(record.error_type),
+    labelled('trace', record.trace_id),
+  ];
+  return parts.filter((part) => part !== undefined).join('  ');
+}
+
+function labelled(label: string, value: string | number | undefined): string | undefined {
+  return value === undefined ? undefined : `${label} ${value}`;
+}
+
+function toMs(ms: number): string {
+  return ms < 10 ? ms.toFixed(1) : ms.toFixed(0);
+}
+
+/** Makes a name that a client chose safe for a terminal: escape sequences start with a control character. */
+function toName(text: string): string {
+  return shorten(text.replace(/\p{C}/gu, '?'), NAME_COLUMNS);
 }

@@ -1,4 +1,5 @@
 import { url as inspectorUrl } from 'node:inspector';
+import { createServer } from 'node:net';
 import type { Telemetry } from '#otel';
 import {
   type ControlCalls,
@@ -10,7 +11,6 @@ import {
 import { type Answers, type CallsOfAll, carryOut, toCalls } from '../channel.ts';
 import type { Serving, ServingLog, ServingSettings, WorkerLoopTime } from '../serving.ts';
 import { freeWorkerMemory } from '../serving-memory.ts';
-import { findFreePort } from './free-port.ts';
 import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
 import { type WorkerEnd, WorkerSlot } from './worker-slot.ts';
 import { WorkerThread } from './worker-thread.ts';
@@ -171,4 +171,20 @@ export class WorkerGroup implements Serving {
     for (const [name, args] of this.#kept) this.#call(thread, name, args).catch(() => undefined);
     return thread;
   }
+}
+
+/**
+ * Binds an address exclusively and closes it again. Returns the port, which the system picks for port 0; rejects with
+ * the system's error. Listeners with SO_REUSEPORT alone would not notice that another gateway uses the port.
+ */
+function findFreePort(address: { readonly host: string; readonly port: number }): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ host: address.host, port: address.port, exclusive: true }, () => {
+      const bound = server.address();
+      const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;
+      server.close(() => resolve(port));
+    });
+  });
 }

@@ -4,8 +4,7 @@ import { Failure } from '../../failure.ts';
 import { type ModelAliases, resolveModel, type UsedAlias } from '../model-aliases.ts';
 import { ConversationReader, MAX_NAME_BYTES } from './conversation.ts';
 import { type Flag, readRawFlag } from './engine-flags.ts';
-import { type NameDoubts, NameDoubtsReader } from './member-names.ts';
-import { readReasoningLevel } from './reasoning-level.ts';
+import { type NameDoubts, NameDoubtsReader, readCheckedText } from './member-names.ts';
 import { ParametersReader, type RequestParameters } from './request-parameters.ts';
 import { type StreamOptions, StreamOptionsReader } from './stream-options.ts';
 
@@ -260,4 +259,24 @@ function skipToSpan(cursor: JsonCursor): Span {
 
 function isCount(value: number | undefined): boolean {
   return value !== undefined;
+}
+
+/** For a level as it is written: `medium`, or a word that an engine knows. */
+const MAX_LEVEL_BYTES = 64;
+
+/**
+ * Where a body may say how much a model shall reason: itself in `reasoning_effort` (chat completions), as the member
+ * `effort` in `reasoning` (OpenAI's responses) and `output_config` (Anthropic's messages).
+ */
+type ReasoningMember = 'reasoning_effort' | 'reasoning' | 'output_config';
+
+/** Reads the value of one of the members; undefined if it says no level. */
+function readReasoningLevel(
+  cursor: JsonCursor,
+  member: ReasoningMember,
+  names: NameDoubtsReader,
+): string | undefined {
+  return member === 'reasoning_effort'
+    ? readText(cursor, MAX_LEVEL_BYTES)
+    : readCheckedText(cursor, 'effort', MAX_LEVEL_BYTES, names);
 }

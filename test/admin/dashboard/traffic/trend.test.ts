@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Trend } from '../../../../src/admin/dashboard/traffic/trend.ts';
+import { Trend } from '../../../../src/admin/dashboard/traffic/traffic-window.ts';
 
 const ended = (...slices: readonly (readonly [slice: number, attempts: number, errors: number])[]) => {
   const trend = new Trend();

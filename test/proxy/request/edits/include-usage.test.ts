@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { endpointAt } from '#testkit/reading/response-reading.ts';
+import { toUpstreamBody } from '../../../../src/proxy/attempt/recorded-attempts.ts';
 import { readUsageWish, usageOptionsToSet } from '../../../../src/proxy/request/edits/include-usage.ts';
-import { toUpstreamBody } from '../../../../src/proxy/request/edits/upstream-body.ts';
 import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
 
 const CHAT = endpointAt('/v1/chat/completions');
