@@ -69,18 +69,26 @@ export async function openSpool(
 
     async put(encodedSpans) {
       let storedCount = 0;
+      let mostRecords = MAX_RECORDS;
       try {
         await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
         let totalBytes = await sizeOf(directory);
         while (storedCount < encodedSpans.length) {
-          const batch = takeBatch(encodedSpans, storedCount);
+          const batch = takeBatch(encodedSpans, storedCount, mostRecords);
           const lines = toSpoolLines(batch);
-          totalBytes += lines.length;
-          if (totalBytes > maxTotalBytes) throw new SpoolFullError();
+          if (totalBytes + lines.length > maxTotalBytes) throw new SpoolFullError();
           fileCount += 1;
           const ordinal = String(fileCount).padStart(6, '0');
           const name = `${prefix}-${ordinal}-${randomBytes(4).toString('hex')}${EXTENSION}`;
-          await writeDurably(join(directory, name), lines, UNFINISHED);
+          try {
+            await writeDurably(join(directory, name), lines, UNFINISHED);
+          } catch (error) {
+            if (batch.length === 1) throw error;
+            // A disk that is almost full has room for fewer.
+            mostRecords = Math.floor(batch.length / 2);
+            continue;
+          }
+          totalBytes += lines.length;
           storedCount += batch.length;
         }
       } catch (error) {
@@ -103,11 +111,11 @@ async function sizeOf(directory: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** The spans from `start` that fit in one file: at least one. */
-function takeBatch(encodedSpans: readonly Uint8Array[], start: number): readonly Uint8Array[] {
+/** The spans from `start` that fit in one file: at least one, and no more than `most`. */
+function takeBatch(encodedSpans: readonly Uint8Array[], start: number, most: number): readonly Uint8Array[] {
   let end = start;
   let bytes = 0;
-  for (const { length } of encodedSpans.slice(start, start + MAX_RECORDS)) {
+  for (const { length } of encodedSpans.slice(start, start + most)) {
     bytes += length;
     if (bytes > MAX_BYTES && end > start) break;
     end += 1;

@@ -125,6 +125,20 @@ withOwnDisk(
   },
 );
 
+withOwnDisk('a stop with a disk that is almost full spools the records that there is room for', async () => {
+  const to = { collectorUrl: 'http://127.0.0.1:9', history: 'off' } as const;
+  const gateway = await serveOnOwnDisk(await startReplica(), to);
+  await serves(gateway, 40);
+  await expect.poll(() => gateway.admin('GET', '/admin/stats')).toMatchObject({ queued: 40 });
+  await gateway.fill();
+  await gateway.free(32 * 1024);
+  gateway.stop();
+  expect(await gateway.closed).toBe(1);
+  const { undelivered } = gateway.log.find(({ reason }) => reason === 'ENOSPC') ?? {};
+  expect(undelivered).toBeLessThan(40);
+  expect(gateway.log).toContainEqual(expect.objectContaining({ spooled: 40 - Number(undelivered) }));
+});
+
 withOwnDisk('a start on a disk that is read-only is refused in one line', async () => {
   const gateway = await serveOnOwnDisk(await startReplica(), { isReadOnly: true });
   expect(await gateway.closed).toBe(1);

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, truncate, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -33,9 +33,9 @@ export interface GatewayOnOwnDisk {
   readonly log: readonly Readonly<Record<string, unknown>>[];
   /** A file on the disk. */
   read(name: string): Promise<string>;
-  /** Takes all the room that is left; `free` gives it back. */
+  /** Takes all the room that is left; `free` gives it back, or so many bytes of it. */
   fill(): Promise<void>;
-  free(): Promise<void>;
+  free(bytes?: number): Promise<void>;
   remount(mode: 'ro' | 'rw'): void;
   /** Calls the admin API; resolves with its JSON. */
   admin(method: 'GET' | 'POST', path: string): Promise<Readonly<Record<string, unknown>>>;
@@ -113,7 +113,11 @@ export async function serveOnOwnDisk(
         );
       }
     },
-    free: () => unlink(toPath('filling')),
+    async free(bytes) {
+      const filling = toPath('filling');
+      if (bytes === undefined) await unlink(filling);
+      else await truncate(filling, (await stat(filling)).size - bytes);
+    },
     remount(mode) {
       const enter = ['--target', String(child.pid), '--user', '--preserve-credentials', '--mount'];
       execFileSync('nsenter', [...enter, 'mount', '-o', `remount,${mode}`, disk]);
