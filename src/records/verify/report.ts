@@ -96,7 +96,7 @@ function isProven(
     const isWhole = [missingLedgers, changedLedgers, brokenChain].every(({ length }) => length === 0);
     return isWhole && (isPart || isFinal);
   }
-  return state === 'complete' || (isPart && state !== 'incomplete');
+  return state === 'complete' || (isPart && state === 'open');
 }
 
 function toReported(verdict: InstanceVerdict, onlySums: boolean): ReportedInstance {
