@@ -56,6 +56,7 @@ export function explainFileCode(code: string): string {
 
 const PROBLEMS: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'permission denied'],
+  ['EEXIST', 'it is there already, and is not overwritten'],
   ['ENOTDIR', 'a part of its path is a file'],
   ['EISDIR', 'it is a directory'],
   ['ENXIO', 'it is not a regular file'],

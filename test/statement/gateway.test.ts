@@ -242,7 +242,10 @@ describe('the key', () => {
     expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
     expect(publicKey).toMatch(/^[A-Za-z0-9+/]{43}=$/);
     const again = await invoke(['key', 'create', '--statement', '--output', keyFile]);
-    expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining('cannot write')]);
+    expect([again.exitCode, again.stderr]).toEqual([
+      2,
+      expect.stringContaining('it is there already, and is not overwritten'),
+    ]);
     const json = await invoke(['key', 'create', '--statement', '--json', '--output', join(folder, 'k2')]);
     expect(JSON.parse(json.stdout)).toEqual({ file: join(folder, 'k2'), public_key: expect.any(String) });
     for (const wrong of [['--tenant', 'acme'], ['name']]) {
