@@ -56,8 +56,9 @@ export class HealthChecker {
   /** Probes a replica now, even if active checks are off, and notes its reachability. Skips a drained one. */
   async askNow(replica: RegisteredReplica, timeoutMs: number): Promise<void> {
     if (replica.drain.drained) return;
+    const startedMs = performance.now();
     const result = await this.probe(replica, timeoutMs);
-    if (!replica.drain.drained) note(replica, result);
+    if (!replica.drain.drained && !isBusy(replica, result, startedMs)) note(replica, result);
   }
 
   /** Requests the configured path from a replica, and notes nothing. */
@@ -118,11 +119,9 @@ export class HealthChecker {
       this.#histories.delete(replica);
       return;
     }
-    const isSilent = isTimeout(result);
-    const isBusy = isSilent && replica.hasSentWithin(performance.now() - startedMs);
-    // A busy engine, or a busy machine, answers probes late: one that sends responses does not fail.
-    if (isBusy) return;
-    const isDoubtful = isSilent && replica.reachability.state === 'reachable' && history.failures === 0;
+    if (isBusy(replica, result, startedMs)) return;
+    const isDoubtful =
+      isTimeout(result) && replica.reachability.state === 'reachable' && history.failures === 0;
     if (!isDoubtful) note(replica, result);
     this.#decide(replica, history, isOk);
     const { failures, successes } = history;
@@ -151,6 +150,11 @@ export class HealthChecker {
       note('probes', 'ok');
     }
   }
+}
+
+/** A busy engine, or a busy machine, answers probes late: one that sends responses does not fail. */
+function isBusy(replica: RegisteredReplica, result: ProbeResult, startedMs: number): boolean {
+  return isTimeout(result) && replica.hasSentWithin(performance.now() - startedMs);
 }
 
 /** The path that `auto` stands for. */

@@ -1,7 +1,11 @@
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import {
   answerJson,
+  DONE,
+  event,
   type FakeReplica,
+  hang,
   refusedUrlBeside,
   type Script,
   startFakeReplica,
@@ -56,6 +60,32 @@ describe('?unless_last=true', () => {
       { reachability: 'unreachable' },
     ]);
     expect(gateway.logLines.join()).not.toContain('"msg":"drain"');
+  });
+
+  test('takes a replica that sends responses for one that answers, although it is too busy for a probe', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [a, b] = replicas;
+    let isOver = false;
+    const stream: Script = async ({ request, head, write, end }) => {
+      await request.body;
+      await head(200, ['Content-Type', 'text/event-stream']);
+      while (!isOver) {
+        await write(event({}));
+        await setTimeout(50);
+      }
+      end(DONE);
+    };
+    for (const replica of [a, b]) replica.answer(stream);
+    await using gateway = await startGateway({ replicas });
+    const streams = await Promise.all([1, 2].map(() => gateway.chat({ stream: true })));
+    const isSeen = async () => (await gateway.replicas()).every((each) => each.silent_streams.running === 1);
+    await expect.poll(isSeen, { timeout: 30_000 }).toBe(true);
+    b.answerProbes(hang);
+
+    expect(await drainUnlessLast(gateway, 'a')).toMatchObject({ status: 200 });
+    expect(await gateway.replicas()).toMatchObject([{ drained: true }, { reachability: 'reachable' }]);
+    isOver = true;
+    await Promise.all(streams.map((each) => each.text()));
   });
 
   test('goes by model: one that nobody else serves is a reason by itself', async () => {
