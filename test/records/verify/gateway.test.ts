@@ -1,14 +1,13 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { answerJson, COMPLETION, type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
-import { findFreePort } from '#testkit/processes/free-port.ts';
-import { quickStart } from '#testkit/processes/quick-start.ts';
+import { spawnMain } from '#testkit/processes/main-process.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import type { VerifyReport } from '../../../src/records/verify/report.ts';
@@ -227,24 +226,23 @@ describe('what is not there is named exactly:', () => {
   });
 
   test('the records after the last ledger span, when the gateway is killed', async () => {
-    const listen = `127.0.0.1:${await findFreePort()}`;
     const config = join(stateDir, 'gateway.yaml');
     await writeFile(
       config,
       JSON.stringify({
-        gateway: { listen, admin_listen: '127.0.0.1:0' },
+        gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
         state_dir: stateDir,
         replicas: [{ name: 'a', url: replica.url, models: ['m'], engine: 'openai' }],
         export: { to: 'file', interval: '10ms', ledger: LEDGER },
       }),
     );
-    const child = spawn(process.execPath, ['src/main.ts', '-config', config], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-      env: quickStart(),
+    const { child, stdout, closed } = spawnMain(['-config', config]);
+    const { promise: untilServing, resolve } = Promise.withResolvers<string>();
+    createInterface({ input: stdout }).on('line', (line) => {
+      const { msg, listen } = JSON.parse(line);
+      if (msg === 'serving') resolve(listen);
     });
-    await new Promise<void>((resolve) => {
-      child.stdout.on('data', (chunk: Buffer) => chunk.includes('"listen') && resolve());
-    });
+    const listen = await untilServing;
     const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
     const headers = { 'content-type': 'application/json' };
     // The ledger span comes after 1,024 records; those after it are the tail.
@@ -263,7 +261,7 @@ describe('what is not there is named exactly:', () => {
       ((await readFile(file(), 'utf8').catch(() => '')).match(/"spanId"/g) ?? []).length;
     await expect.poll(spans, { timeout: 30_000 }).toBe(1031);
     child.kill('SIGKILL');
-    await once(child, 'close');
+    await closed;
 
     const { exitCode, instances } = await verify(file());
     expect(exitCode).toBe(1);
@@ -275,8 +273,8 @@ describe('what is not there is named exactly:', () => {
       not_committed: { count: 6, ranges: ['1025-1030'] },
     });
     expect((await verify('--partial', file())).exitCode).toBe(0);
-    const { stdout } = await invoke(['verify', file()]);
-    expect(stdout).toContain('not committed: after the last ledger span: 1025-1030 (6)');
+    const printed = await invoke(['verify', file()]);
+    expect(printed.stdout).toContain('not committed: after the last ledger span: 1025-1030 (6)');
   });
 });
 
