@@ -37,7 +37,9 @@ const switches = new WeakMap<Schema, Schema>();
 function knownOnce<T extends object>(compute: (schema: Schema) => T): (schema: Schema) => T {
   const known = new WeakMap<Schema, T>();
   return (schema) => {
-    const fact = known.get(schema) ?? compute(schema);
+    const before = known.get(schema);
+    if (before !== undefined) return before;
+    const fact = compute(schema);
     known.set(schema, fact);
     return fact;
   };
