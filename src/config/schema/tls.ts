@@ -34,7 +34,7 @@ export const replicaTls = section({
   ca: path("PEM: the authorities of the replica's certificate, instead of Node's own list.").optional(),
   cert: path('PEM: the client certificate for the replica.').optional(),
   key: path('PEM: the private key of `cert`, unencrypted.').optional(),
-  server_name: text('a DNS name', /^[A-Za-z0-9._-]{1,253}$/)
+  server_name: text('a DNS name', /^(?![0-9.]+$)[A-Za-z0-9._-]{1,253}$/)
     .optional()
     .describe("The name in the replica's certificate. Default: the host of `url`."),
   verify: flag()

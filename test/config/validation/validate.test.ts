@@ -315,6 +315,11 @@ describe('a wrong configuration is reported by line and key path, with what was 
       ['1: gateway.tls.key: found ***, expected the path of a PEM file, not its text'],
     ],
     [
+      'an address for the name in a certificate, which TLS forbids',
+      'replicas:\n- { name: a, url: "https://a", tls: { server_name: 10.0.0.11 } }\n',
+      ['2: replicas[0].tls.server_name: found "10.0.0.11", expected a DNS name'],
+    ],
+    [
       'an invalid Redis URL, without showing it',
       `${REPLICA}state: { redis: "redis://:pass/word@redis/db" }`,
       ['2: state.redis: found ***, expected a URL redis[s]://[[user]:password@]host[:port][/database]'],
