@@ -45,7 +45,7 @@ export const HEALTH_COLUMNS = {
   refusals: 'int32',
   /** When `failing` last changed: milliseconds since 1970; 0 if never. */
   sinceMs: 'int64',
-  /** When a request may try a replica that fails: milliseconds since 1970. */
+  /** When a request may try a replica that fails: by the clock that threads share. */
   retryAtMs: 'int64',
 } as const;
 
@@ -63,11 +63,13 @@ export class HealthTable {
     peers: null,
   };
   readonly #rows: SharedTable<typeof HEALTH_COLUMNS>;
+  readonly #nowMs: () => number;
   readonly #onChange: () => void;
 
   /** @param onChange called when this thread marks a replica as failing or as ok */
-  constructor(rows: SharedTable<typeof HEALTH_COLUMNS>, onChange: () => void) {
+  constructor(rows: SharedTable<typeof HEALTH_COLUMNS>, nowMs: () => number, onChange: () => void) {
     this.#rows = rows;
+    this.#nowMs = nowMs;
     this.#onChange = onChange;
   }
 
@@ -95,9 +97,9 @@ export class HealthTable {
 
   /** Notes that a request could not connect. Returns whether that shows from now on that the replica fails. */
   noteRefused(slot: number): boolean {
-    const { passive, failures, coolDownMs } = this.#settings;
+    const { passive, failures } = this.#settings;
     if (!passive || Atomics.add(this.#rows.refusals, slot, 1) + 1 < failures) return false;
-    Atomics.store(this.#rows.retryAtMs, slot, BigInt(Date.now() + coolDownMs));
+    Atomics.store(this.#rows.retryAtMs, slot, this.#nextRetryMs());
     return this.markFailing(slot, 'connections');
   }
 
@@ -115,7 +117,7 @@ export class HealthTable {
 
   /** Notes that it is silent while its peers are not. Returns whether it was not frozen before. */
   noteFrozen(slot: number): boolean {
-    Atomics.store(this.#rows.retryAtMs, slot, BigInt(Date.now() + this.#settings.coolDownMs));
+    Atomics.store(this.#rows.retryAtMs, slot, this.#nextRetryMs());
     return this.markFailing(slot, 'frozen');
   }
 
@@ -130,10 +132,12 @@ export class HealthTable {
     if (evidence === 0 || (evidence & ~RETRIED) !== 0) return false;
     if ((evidence & FAILING.frozen) !== 0 && inflight > 0) return false;
     const retryAt = Atomics.load(retryAtMs, slot);
-    const nowMs = Date.now();
-    if (retryAt > nowMs) return false;
-    const next = BigInt(nowMs + this.#settings.coolDownMs);
-    return Atomics.compareExchange(retryAtMs, slot, retryAt, next) === retryAt;
+    if (retryAt > this.#nowMs()) return false;
+    return Atomics.compareExchange(retryAtMs, slot, retryAt, this.#nextRetryMs()) === retryAt;
+  }
+
+  #nextRetryMs(): bigint {
+    return BigInt(Math.floor(this.#nowMs() + this.#settings.coolDownMs));
   }
 
   /** Notes that a judge finds that a replica fails. Returns whether it did not before. */

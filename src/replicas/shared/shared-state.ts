@@ -75,7 +75,7 @@ export class SharedState {
     this.#handedOver = tables.handedOver.count;
     this.#cursors = tables.cursors.index;
     this.#eligibilityVersion = tables.eligibility.version;
-    this.health = new HealthTable(tables.health, () => this.#changeEligibility());
+    this.health = new HealthTable(tables.health, nowMs, () => this.#changeEligibility());
     this.reachability = new ReachabilityTable(tables.reachability);
     this.ramps = new RampTable(tables.ramps, nowMs);
     const size = { workerCount: memory.workerCount, slotCount: MAX_REPLICAS };
