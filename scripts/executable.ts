@@ -26,7 +26,8 @@ const folder = await mkdtemp(join(tmpdir(), 'spangate-executable-'));
 try {
   for (const [name, input] of Object.entries(ENTRIES)) {
     await build({
-      ...{ ...INPUT_OPTIONS, input },
+      ...INPUT_OPTIONS,
+      input,
       // A thread of the executable starts others from its assets, and asks import.meta for no file.
       checks: { emptyImportMeta: false },
       output: {

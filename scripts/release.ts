@@ -66,7 +66,10 @@ async function release(version: string, isChecked: boolean): Promise<void> {
   makeChart(FOLDER, version);
   makeImageContext(FOLDER, version);
   const build = {
-    ...{ version, startedOn, finishedOn: new Date().toISOString(), nodeVersion: process.versions.node },
+    version,
+    startedOn,
+    finishedOn: new Date().toISOString(),
+    nodeVersion: process.versions.node,
     commit: run('git', 'rev-parse', 'HEAD').trim(),
     builder: process.env.RELEASE_BUILDER || 'local',
   };

@@ -190,7 +190,10 @@ async function readCall(request: IncomingMessage): Promise<CollectorCall> {
       : bytes.toString();
   const spans = isMetrics ? [] : readSpans(toJson());
   return {
-    ...{ path, headers, bytes, spans },
+    path,
+    headers,
+    bytes,
+    spans,
     get body() {
       return toJson();
     },

@@ -106,7 +106,12 @@ export function createPools(
   };
   publish();
   return {
-    ...{ shared, registry, drains, pool: first, pools, publish },
+    shared,
+    registry,
+    drains,
+    pool: first,
+    pools,
+    publish,
     setDrained: (name, drained) =>
       void drains.set(name, drained, { reason: null, at: '2026-01-01T00:00:00.000Z' }),
   };

@@ -155,7 +155,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
   const secrets = { hashSalt, tokens: toTokens(options), collectorHeaders };
   const gateway = createGateway(config, {
     configSource: {
-      ...{ config, path: 'gateway.yaml', read: async () => readConfig() },
+      config,
+      path: 'gateway.yaml',
+      read: async () => readConfig(),
       readSecrets: async () => ({ ...secrets, ...(await options.readSecrets?.()) }),
     },
     ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
@@ -255,7 +257,10 @@ function toConfigFile(options: StartGatewayOptions, stateDir: string): object {
     state_dir: stateDir,
     replicas: [
       ...replicas.map(({ name, url, models = ['m'], engine = 'openai', ...rest }) => ({
-        ...{ name, url, models, engine },
+        name,
+        url,
+        models,
+        engine,
         ...pickConfigured(rest),
       })),
       ...services,

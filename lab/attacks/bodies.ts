@@ -11,14 +11,12 @@ const expecting = (
   bytes: string,
   more: Partial<Attack> = {},
 ): Attack => ({
-  ...{
-    name: `an expectation ${name}`,
-    source: 'RFC 9110 10.1.1',
-    bytes,
-    statuses,
-    closes: false,
-    seen: [CHAT_LINE],
-  },
+  name: `an expectation ${name}`,
+  source: 'RFC 9110 10.1.1',
+  bytes,
+  statuses,
+  closes: false,
+  seen: [CHAT_LINE],
   ...more,
 });
 
@@ -38,7 +36,8 @@ const trailing = (
   trailer: string,
   fields: readonly string[] = [TE],
 ): Attack => ({
-  ...{ name: `trailer fields: ${name}`, source: 'RFC 9110 6.5, RFC 9112 7.1.2' },
+  name: `trailer fields: ${name}`,
+  source: 'RFC 9110 6.5, RFC 9112 7.1.2',
   bytes: post(fields, `${CHUNK}0\r\n${trailer}\r\n`),
   statuses: [status],
   ...(status === 200 ? { closes: false, seen: [CHAT_LINE] } : {}),

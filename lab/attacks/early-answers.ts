@@ -32,18 +32,18 @@ const upload = (
   onHead: (socket: Socket) => void,
   more: Partial<Attack> = {},
 ): Attack => ({
-  ...{
-    name: `an upload: ${name}`,
-    source: 'RFC 9112 9.3, 9.6; Kettle 2025, "HTTP/1.1 must die"',
-    bytes: BEGUN,
-    onHead,
-  },
+  name: `an upload: ${name}`,
+  source: 'RFC 9112 9.3, 9.6; Kettle 2025, "HTTP/1.1 must die"',
+  bytes: BEGUN,
+  onHead,
   statuses: [status],
   seen: [UPLOAD_LINE],
   ...more,
 });
 const chat = (name: string, status: number, onHead: (socket: Socket) => void): Attack => ({
-  ...{ name: `a chat of 1 MB: ${name}`, source: 'RFC 9112 9.3, 9.6', onHead },
+  name: `a chat of 1 MB: ${name}`,
+  source: 'RFC 9112 9.3, 9.6',
+  onHead,
   bytes: post([`Content-Length: ${LARGE_CHAT.length}`], LARGE_CHAT),
   statuses: [status],
   closes: false,

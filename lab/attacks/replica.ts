@@ -22,7 +22,9 @@ const floods = (start: string, piece: string) => (socket: Socket) => {
 };
 
 const failed = (source: string, name: string, replica: Attack['replica']): Attack => ({
-  ...{ name, source, replica: replica ?? (() => undefined) },
+  name,
+  source,
+  replica: replica ?? (() => undefined),
   statuses: [502],
   closes: false,
   seen: [CHAT_LINE],
@@ -139,11 +141,13 @@ export const REPLICA: readonly Attack[] = [
   }),
   {
     ...cut('WHATWG HTML 9.2.5', 'events without end', floods(SSE, `data: ${'x'.repeat(1000)}\n\n`)),
-    ...{ act: takes(MUCH_BYTES), statuses: [0] },
+    act: takes(MUCH_BYTES),
+    statuses: [0],
   },
   {
     ...cut('WHATWG HTML 9.2.5', 'one event without end', floods(`${SSE}data: `, 'x'.repeat(10_000))),
-    ...{ act: takes(MUCH_BYTES), statuses: [0] },
+    act: takes(MUCH_BYTES),
+    statuses: [0],
   },
   {
     ...cut(

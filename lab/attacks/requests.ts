@@ -3,7 +3,9 @@ import { type Attack, BODY, CHAT, CHAT_LINE, post } from './attack.ts';
 const get = (target: string, fields: readonly string[] = ['Host: g'], version = 'HTTP/1.1') =>
   `${[`GET ${target} ${version}`, ...fields].join('\r\n')}\r\n\r\n`;
 const refused = (source: string, name: string, bytes: string | Buffer, status = 400): Attack => ({
-  ...{ name, source, bytes },
+  name,
+  source,
+  bytes,
   statuses: [status],
 });
 const notFound = (source: string, ...targets: readonly string[]): readonly Attack[] =>

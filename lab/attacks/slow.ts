@@ -32,10 +32,8 @@ const readsByteByByte = (end: string | null) => async (socket: Socket) => {
 const readsNothing = (socket: Socket) => void socket.pause();
 
 const slowReplica = (name: string, status: number, more: Partial<Attack>): Attack => ({
-  ...{
-    name: `a replica that reads ${name}`,
-    source: 'RFC 9293 3.8.6, zero windows; Shekyan 2012, "Slow Read"',
-  },
+  name: `a replica that reads ${name}`,
+  source: 'RFC 9293 3.8.6, zero windows; Shekyan 2012, "Slow Read"',
   statuses: [status],
   closes: false,
   seen: [CHAT_LINE],

@@ -5,7 +5,9 @@ const TE = 'Transfer-Encoding: chunked';
 const chunked = `d\r\n${BODY}\r\n0\r\n\r\n`;
 
 const refused = (source: string, name: string, bytes: string): Attack => ({
-  ...{ name, source, bytes },
+  name,
+  source,
+  bytes,
   statuses: [400],
 });
 /** Each of these header lines, with a body that is sound in one reading and hides a request in the other. */

@@ -98,8 +98,11 @@ function toConfig(folder: string): object {
     gateway: { listen: GATEWAY, admin_listen: ADMIN },
     state_dir: join(folder, 'state'),
     headers: {
-      ...{ user: 'X-User', session: 'X-Session', agent: 'X-Agent' },
-      ...{ prompt: 'X-Prompt-Name', prompt_version: 'X-Prompt-Version' },
+      user: 'X-User',
+      session: 'X-Session',
+      agent: 'X-Agent',
+      prompt: 'X-Prompt-Name',
+      prompt_version: 'X-Prompt-Version',
     },
     trace: { spans: 'attempts' },
     replicas: [
@@ -115,9 +118,14 @@ async function send(path: string, body: object): Promise<string> {
   const response = await fetch(`http://${GATEWAY}${path}`, {
     method: 'POST',
     headers: {
-      ...{ 'Content-Type': 'application/json', 'X-Tenant': 'acme', 'X-Feature': 'assistant' },
-      ...{ 'X-User': SENT.user, 'X-Session': SENT.session, 'X-Agent': SENT.agent },
-      ...{ 'X-Prompt-Name': SENT.prompt, 'X-Prompt-Version': '12' },
+      'Content-Type': 'application/json',
+      'X-Tenant': 'acme',
+      'X-Feature': 'assistant',
+      'X-User': SENT.user,
+      'X-Session': SENT.session,
+      'X-Agent': SENT.agent,
+      'X-Prompt-Name': SENT.prompt,
+      'X-Prompt-Version': '12',
     },
     body: JSON.stringify(body),
   });

@@ -120,7 +120,13 @@ export class Stage implements AsyncDisposable {
     const kubelet = opened.use(new Kubelet(plane.api, [image, engines], join(folder, 'pods'), hosts));
     const proxy = opened.use(startServiceProxy(plane.api, NAMESPACE, 'spangate'));
     const stage = new Stage({
-      ...{ plane, kubelet, engines, collector, folder, image, proxy },
+      plane,
+      kubelet,
+      engines,
+      collector,
+      folder,
+      image,
+      proxy,
       opened: opened.move(),
     });
     await stage.#furnish();
@@ -133,22 +139,30 @@ export class Stage implements AsyncDisposable {
     const capacity = { cpu: '1k', memory: '1Ti', pods: '10k', 'nvidia.com/gpu': '10k' };
     for (const name of ['node-1', 'node-2']) {
       await api.create('/api/v1/nodes', {
-        ...{ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { 'kubernetes.io/hostname': name } } },
+        apiVersion: 'v1',
+        kind: 'Node',
+        metadata: { name, labels: { 'kubernetes.io/hostname': name } },
         status: { capacity, allocatable: capacity },
       });
       const path = join(this.folder, `volume-${name}`);
       await api.create('/api/v1/persistentvolumes', {
-        ...{ apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: `state-${name}` } },
+        apiVersion: 'v1',
+        kind: 'PersistentVolume',
+        metadata: { name: `state-${name}` },
         spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path } },
       });
     }
     const warn = { 'pod-security.kubernetes.io/warn': 'restricted' };
     await api.create('/api/v1/namespaces', {
-      ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE, labels: warn } },
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: NAMESPACE, labels: warn },
     });
     await this.#createSecret('spangate', {
-      ...{ 'admin-token': ADMIN_TOKEN, 'read-token': READ_TOKEN },
-      ...{ 'hash-salt': randomBytes(16).toString('hex'), 'drain-token': `vllm-*: ${DRAIN_TOKEN}` },
+      'admin-token': ADMIN_TOKEN,
+      'read-token': READ_TOKEN,
+      'hash-salt': randomBytes(16).toString('hex'),
+      'drain-token': `vllm-*: ${DRAIN_TOKEN}`,
     });
     await this.#createSecret('spangate-drain', { token: DRAIN_TOKEN });
   }

@@ -1,12 +1,15 @@
 /** The gateway's configuration of the chart: engines behind Services, and times for an impatient program. */
 export function toValues({ gateways = 1, ramp = '1s' } = {}): object {
   const entry = (name: string, gate: boolean) => ({
-    ...{ name, models: ['m'], engine: 'vllm' },
+    name,
+    models: ['m'],
+    engine: 'vllm',
     kubernetes: { service: name, port_name: 'http', readiness_gate: gate },
   });
   const many = { name: 'many', models: ['many'], kubernetes: { service: 'many', port_name: 'http' } };
   return {
-    ...{ replicas: gateways, image: { tag: 'lab' } },
+    replicas: gateways,
+    image: { tag: 'lab' },
     config: {
       replicas: [
         ...[entry('vllm', false), entry('chat', true), many],

@@ -47,7 +47,9 @@ export function countDoors(root: string): DoorCounts {
     .filter(({ file }) => /^(src|otel)\//.test(file))
     .map(
       ({ door, file }): Room => ({
-        ...{ door, file, folder: `${dirname(file)}/` },
+        door,
+        file,
+        folder: `${dirname(file)}/`,
         exportCount: countExports(read(file)),
       }),
     );

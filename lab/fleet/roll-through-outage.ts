@@ -46,8 +46,11 @@ export async function rollThroughOutage({
   });
   const { folder, replicaSet, gateways } = testbed;
   const exitCode = await runRollout({
-    ...{ folder, adminUrl: gateways[0].adminUrl, replicaSet },
-    ...{ names: rolled, tell },
+    folder,
+    adminUrl: gateways[0].adminUrl,
+    replicaSet,
+    names: rolled,
+    tell,
   });
   await Promise.all(faults);
   const report = await testbed.finish();

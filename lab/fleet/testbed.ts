@@ -53,12 +53,11 @@ export async function startTestbed(
     const link = await redis.openLink();
     link.delayBy(linkMs / 2);
     const gateway = await startGatewayProcess({
-      ...{
-        folder: join(folder.path, name),
-        replicas: replicaSet.replicas,
-        collectorUrl: 'http://127.0.0.1:9',
-      },
-      ...{ connectTimeout: CONNECT_TIMEOUT, fleet: { name, redisUrl: link.url } },
+      folder: join(folder.path, name),
+      replicas: replicaSet.replicas,
+      collectorUrl: 'http://127.0.0.1:9',
+      connectTimeout: CONNECT_TIMEOUT,
+      fleet: { name, redisUrl: link.url },
     });
     return cleanUp.use(gateway);
   };
@@ -69,7 +68,10 @@ export async function startTestbed(
   const watch = watchSafety(adminUrls, (name) => replicaSet.factsOf(name));
   const parts = cleanUp.move();
   return {
-    ...{ folder: folder.path, redis, replicaSet, gateways },
+    folder: folder.path,
+    redis,
+    replicaSet,
+    gateways,
     async finish() {
       await untilEnded(requestsPerSecond);
       const safety = await watch.stop();

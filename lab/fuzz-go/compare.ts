@@ -49,7 +49,10 @@ function toComparable(facts: RequestFacts, text: object): object {
   const { kind, includeUsage, continuousUsageStats } = streamOptions;
   const isRead = kind === 'object';
   return {
-    ...{ model: toUnicode(model ?? ''), stream: readFlag(stream, 'ollama'), n, maxTokens },
+    model: toUnicode(model ?? ''),
+    stream: readFlag(stream, 'ollama'),
+    n,
+    maxTokens,
     includeUsage: isRead && readFlag(includeUsage, 'ollama'),
     continuousUsageStats: isRead && readFlag(continuousUsageStats, 'ollama'),
     previousResponseId: toUnicode(previousResponseId ?? undefined),

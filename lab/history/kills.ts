@@ -59,7 +59,12 @@ const config = {
   gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
   state_dir: join(folder.path, 'state'),
   replicas: started.map(({ url }, index) => ({
-    ...{ name: `r${index}`, url, models: ['m'], engine: 'vllm', gpu_count: 1, gpu_hour_price: 2.5 },
+    name: `r${index}`,
+    url,
+    models: ['m'],
+    engine: 'vllm',
+    gpu_count: 1,
+    gpu_hour_price: 2.5,
   })),
   export: { to: 'file', interval: '100ms', ledger: { interval: '500ms' } },
   shutdown: { delay: '0s', flush: '5s' },

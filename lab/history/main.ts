@@ -124,8 +124,12 @@ async function usageOf(
   const startMs = performance.now();
   const answer = await history.ask({
     kind: 'usage',
-    ...{ fromMs: Date.now() - (DAYS + 1) * 86_400_000, untilMs: Date.now() + 1, by: ['tenant'], filters: {} },
-    ...{ step: null, limit: 1_000 },
+    fromMs: Date.now() - (DAYS + 1) * 86_400_000,
+    untilMs: Date.now() + 1,
+    by: ['tenant'],
+    filters: {},
+    step: null,
+    limit: 1_000,
   });
   return { answer, ms: performance.now() - startMs };
 }

@@ -129,13 +129,18 @@ async function sendPrompts(isOver: () => boolean): Promise<readonly string[]> {
     }
   };
   await sendInOpenLoop({
-    ...{ perSecond: toCount(rate), maxBurst: 4, isStopped: isOver },
+    perSecond: toCount(rate),
+    maxBurst: 4,
+    isStopped: isOver,
     hasRoom: () => open.size < 40,
     begin() {
       const content = `${count}: what do the ${word()}, the ${word()} and the ${word()} have in common?`;
       const body = {
-        ...{ model: 'tiny', messages: [{ role: 'user', content }], max_tokens: 16 + (count % 3) * 8 },
-        ...{ stream: count % 4 !== 0, ...(count % 5 === 0 ? {} : { temperature: 0 }) },
+        model: 'tiny',
+        messages: [{ role: 'user', content }],
+        max_tokens: 16 + (count % 3) * 8,
+        stream: count % 4 !== 0,
+        ...(count % 5 === 0 ? {} : { temperature: 0 }),
       };
       count += 1;
       const sent = send(body).finally(() => open.delete(sent));

@@ -29,7 +29,10 @@ const RESPONSE_CALL = {
   input: [
     QUESTION,
     {
-      ...{ type: 'message' as const, id: 'msg_1', role: 'assistant' as const, status: 'completed' as const },
+      type: 'message' as const,
+      id: 'msg_1',
+      role: 'assistant' as const,
+      status: 'completed' as const,
       content: [{ type: 'output_text' as const, text: BEGUN_CALL, annotations: [] }],
     },
   ],
@@ -195,7 +198,10 @@ async function checkPython(
   report: Report,
 ): Promise<void> {
   const requests = JSON.stringify({
-    ...{ response: RESPONSE, response_call: RESPONSE_CALL, message: MESSAGE, message_call: MESSAGE_CALL },
+    response: RESPONSE,
+    response_call: RESPONSE_CALL,
+    message: MESSAGE,
+    message_call: MESSAGE_CALL,
   });
   const run = (url: string) => {
     const script = join(import.meta.dirname, 'python_further.py');

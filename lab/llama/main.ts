@@ -44,7 +44,9 @@ const secondFolder = join(folder.path, 'progressive');
 await mkdir(secondFolder);
 const progressive = cleanUp.use(
   await startGateway(secondFolder, {
-    ...{ ...config, progressive_usage: true, state_dir: join(secondFolder, 'state') },
+    ...config,
+    progressive_usage: true,
+    state_dir: join(secondFolder, 'state'),
   }),
 );
 

@@ -113,7 +113,9 @@ async function send(tenant: string, number: number): Promise<void> {
   try {
     await (
       await fetch(`${gateway.url}/v1/chat/completions`, {
-        ...{ method: 'POST', body, signal },
+        method: 'POST',
+        body,
+        signal,
         headers: { 'X-Tenant': tenant, 'Content-Type': 'application/json' },
       })
     ).text();

@@ -102,8 +102,11 @@ function findFrozen(
     console.error(`${title}: ${times} replicas freeze`);
     const runs = Array.from({ length: times }, (_, index) =>
       runSilences({
-        ...{ load, random: toLongRandom(100_000 + 1_000 * kind + index), bounds: BOUNDS },
-        ...{ seconds: 5 * HOUR_S, freezesAtS: 4 * HOUR_S + 7 * index },
+        load,
+        random: toLongRandom(100_000 + 1_000 * kind + index),
+        bounds: BOUNDS,
+        seconds: 5 * HOUR_S,
+        freezesAtS: 4 * HOUR_S + 7 * index,
       }),
     );
     const seconds = BOUNDS.map((_, bound) =>

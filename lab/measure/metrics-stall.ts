@@ -24,9 +24,17 @@ function* records(): Generator<RequestRecord> {
       model: `model-${index % 50}`,
       replica: `vllm-${Math.floor(index / 50)}`,
       tenant: `tenant-${index % 100}`,
-      ...{ status: 200 + (index % 90), stream: true, attempts: 1 },
-      ...{ e2e_ms: 900, ttft_ms: 70, gap_p50_ms: 20, gap_p95_ms: 40 },
-      ...{ prompt_tokens: 100, cached_tokens: 10, completion_tokens: 90, reasoning_tokens: 3 },
+      status: 200 + (index % 90),
+      stream: true,
+      attempts: 1,
+      e2e_ms: 900,
+      ttft_ms: 70,
+      gap_p50_ms: 20,
+      gap_p95_ms: 40,
+      prompt_tokens: 100,
+      cached_tokens: 10,
+      completion_tokens: 90,
+      reasoning_tokens: 3,
     };
   }
 }
@@ -59,7 +67,9 @@ function now() {
 async function start(endpoint?: string): Promise<Metrics> {
   const metrics = await startMetrics(
     {
-      ...{ maxNames: 100, urlScheme: 'http', currency: 'USD' },
+      maxNames: 100,
+      urlScheme: 'http',
+      currency: 'USD',
       push: endpoint === undefined ? undefined : { endpoint, intervalMs: 3_600_000 },
     },
     {
@@ -67,9 +77,17 @@ async function start(endpoint?: string): Promise<Metrics> {
       replicaUrl: (name) => `http://${name}:8000`,
       replicas: () =>
         REPLICAS.map((name) => ({
-          ...{ name, inflight: 0, background: 0, maxInflight: null },
+          name,
+          inflight: 0,
+          background: 0,
+          maxInflight: null,
           streams: { running: 0, silent: 0, oldestMs: 0 },
-          ...{ drained: false, failing: false, judges: [], decisions: [], up: true, gpuTime: null },
+          drained: false,
+          failing: false,
+          judges: [],
+          decisions: [],
+          up: true,
+          gpuTime: null,
         })),
       models: () => [],
       sources: () => [],
@@ -77,7 +95,9 @@ async function start(endpoint?: string): Promise<Metrics> {
       comparisons: () => [],
       shadows: () => [],
       gateway: () => ({
-        ...{ waiting: UNUSED, connections: UNUSED, bufferedBytes: UNUSED },
+        waiting: UNUSED,
+        connections: UNUSED,
+        bufferedBytes: UNUSED,
         workerEnds: { ended: 0, hung: 0 },
         wrongAdminTokens: 0,
       }),

@@ -79,7 +79,10 @@ function measure(name: string, record: (record: RequestRecord) => void): void {
 
 startProgram(USAGE, {});
 const metrics = new RecordMetrics({
-  ...{ maxNames: 100, urlScheme: 'http', currency: 'USD', genAi: 'pinned' },
+  maxNames: 100,
+  urlScheme: 'http',
+  currency: 'USD',
+  genAi: 'pinned',
   isKnownModel: () => true,
   replicaUrl: (name) => `http://${name}:8000`,
 });

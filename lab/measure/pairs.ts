@@ -132,9 +132,19 @@ function untilBadUnpaired(scenario: PairScenario, seed: number): number {
 function toObservation(pair: SimulatedPair, side: 'own' | 'peer'): Observation {
   const { outcome, firstTokenMs, gapMs, durationMs, completionTokens, finish } = pair[side];
   return {
-    ...{ replica: side, model: pair.model, endpoint: pair.endpoint, stream: pair.stream, cachedTokens: null },
-    ...{ promptTokens: pair.promptTokens, maxTokens: 1_024, ttftMs: firstTokenMs, gapMs, e2eMs: durationMs },
-    ...{ outcome, completionTokens, finish },
+    replica: side,
+    model: pair.model,
+    endpoint: pair.endpoint,
+    stream: pair.stream,
+    cachedTokens: null,
+    promptTokens: pair.promptTokens,
+    maxTokens: 1_024,
+    ttftMs: firstTokenMs,
+    gapMs,
+    e2eMs: durationMs,
+    outcome,
+    completionTokens,
+    finish,
   };
 }
 

@@ -23,7 +23,10 @@ const { rate, rounds, seconds } = startProgram(
 
 const SHARE = '10%';
 const BODY = JSON.stringify({
-  ...{ model: 'm', stream: true, temperature: 0, max_tokens: 8 },
+  model: 'm',
+  stream: true,
+  temperature: 0,
+  max_tokens: 8,
   messages: [{ role: 'user', content: 'What is the capital of France? '.repeat(20) }],
 });
 

@@ -89,8 +89,13 @@ async function startOnce(target: Target, programs: NativePrograms): Promise<Figu
   const closedPort = await findFreePort();
   mkdirSync(join(folder, 'gateway'));
   const command = target.prepare({
-    ...{ port, replicaPorts: replica.ports, collectorPort, closedPort, sparePort: 0 },
-    ...{ folder: join(folder, 'gateway'), baseline: baseline === undefined ? null : resolve(baseline) },
+    port,
+    replicaPorts: replica.ports,
+    collectorPort,
+    closedPort,
+    sparePort: 0,
+    folder: join(folder, 'gateway'),
+    baseline: baseline === undefined ? null : resolve(baseline),
     nodeFlags: [],
   });
   const startedMs = performance.now();
@@ -106,9 +111,14 @@ async function startOnce(target: Target, programs: NativePrograms): Promise<Figu
     const [plain, streams] = await Promise.all(
       ['plain', '@@burst'].map((mark) =>
         runLoad(aim, {
-          ...{ mode: 'open', path: '/v1/chat/completions', headers, warmMs: 0, runMs: ms },
+          mode: 'open',
+          path: '/v1/chat/completions',
+          headers,
+          warmMs: 0,
+          runMs: ms,
           bodyFile: writeBody(folder, mark, PROMPT_CHARS),
-          ...{ connections: MAX_CONNECTIONS, ratePerSecond: RATE / 2 },
+          connections: MAX_CONNECTIONS,
+          ratePerSecond: RATE / 2,
         }),
       ),
     );

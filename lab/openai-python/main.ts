@@ -39,14 +39,12 @@ await using authority = await createAuthority();
 await using replica = await startSimulatedReplica();
 const { certPath, keyPath } = await authority.issue('gateway');
 const clientOf = (name: string, more: object = {}) => ({
-  ...{ name, key_sha256: createHash('sha256').update(`${name}-key`).digest('hex') },
+  name,
+  key_sha256: createHash('sha256').update(`${name}-key`).digest('hex'),
   ...more,
 });
 await using gateway = await startGateway(folder.path, {
-  gateway: {
-    ...{ listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
-    tls: { cert: certPath, key: keyPath },
-  },
+  gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0', tls: { cert: certPath, key: keyPath } },
   export: { to: 'file' },
   replicas: [{ name: 'a', url: replica.url, models: ['m'] }],
   clients: [

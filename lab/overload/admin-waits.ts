@@ -83,7 +83,10 @@ export async function sendAdminWaits(calls: number, folder: string): Promise<Adm
   const count = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length;
   const expected = ['safe', '503 too_many_waits', 'closed'];
   return {
-    ...{ calls, waited: count('safe'), refused: count('503 too_many_waits'), turnedAway: count('closed') },
+    calls,
+    waited: count('safe'),
+    refused: count('503 too_many_waits'),
+    turnedAway: count('closed'),
     failures: outcomes.filter((outcome) => !expected.includes(outcome)),
     others: {
       answered: others.filter(([outcome]) => outcome === '200').length,

@@ -61,7 +61,9 @@ export async function sendLargeBodies(given: LargeBodiesCase, folder: string): P
   const config = {
     gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     replicas: replicas.map((server, index) => ({
-      ...{ name: `r${index}`, models: ['m'], engine: 'openai' },
+      name: `r${index}`,
+      models: ['m'],
+      engine: 'openai',
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     })),
     export: { to: 'file' },
@@ -86,7 +88,12 @@ export async function sendLargeBodies(given: LargeBodiesCase, folder: string): P
   const meanwhile = [...first.meanwhile, ...second.meanwhile];
   const afterwards = await send(gateway.url, large);
   return {
-    ...{ served, refused, failures, seconds, meanwhile, afterwards },
+    served,
+    refused,
+    failures,
+    seconds,
+    meanwhile,
+    afterwards,
     memory: { before, peak, after, secondPeak },
   };
 }

@@ -106,7 +106,10 @@ async function runCase(
   }
   const gateway = cleanUp.use(
     await startGatewayProcess({
-      ...{ folder, replicas, collectorUrl: NO_COLLECTOR, workers: toCount(workers) },
+      folder,
+      replicas,
+      collectorUrl: NO_COLLECTOR,
+      workers: toCount(workers),
       health: { passive: false, active: false, frozen_after: 'off', peers: {} },
     }),
   );

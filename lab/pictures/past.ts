@@ -34,7 +34,9 @@ export async function writePast(stateDir: string): Promise<void> {
   const endMs = Date.now();
   let nowMs = endMs - DAYS * DAY_MS;
   const history = new RecordedHistory({
-    ...{ path: join(stateDir, 'history.db'), version: '0.1.0', instanceId: randomUUID() },
+    path: join(stateDir, 'history.db'),
+    version: '0.1.0',
+    instanceId: randomUUID(),
     nowMs: () => nowMs,
     present: () => [],
     log: console,
@@ -90,15 +92,24 @@ function toRecord(
   const gpu = GPUS[model];
   const gpuSeconds = (gpu.gpu_count * e2e) / 1_000 / (1 + 3 * random());
   return {
-    ...{ request_id: randomUUID(), trace_id: randomBytes(16).toString('hex') },
+    request_id: randomUUID(),
+    trace_id: randomBytes(16).toString('hex'),
     ts: new Date(nowMs).toISOString(),
-    ...{ replica: engine.name, model, endpoint: isChat ? '/v1/chat/completions' : '/v1/embeddings' },
+    replica: engine.name,
+    model,
+    endpoint: isChat ? '/v1/chat/completions' : '/v1/embeddings',
     tenant: TENANTS[Math.floor(random() * TENANTS.length)] ?? 'acme',
-    ...{ status: hasFailed ? 500 : 200, stream: isChat, attempts: 1, e2e_ms: hasFailed ? ttft : e2e },
+    status: hasFailed ? 500 : 200,
+    stream: isChat,
+    attempts: 1,
+    e2e_ms: hasFailed ? ttft : e2e,
     ...(hasFailed || !isChat ? {} : { ttft_ms: ttft, completion_tokens: completion }),
     ...(hasFailed ? {} : { prompt_tokens: prompt, cached_tokens: Math.round(prompt * 0.4 * random()) }),
-    ...{ gpu_seconds: gpuSeconds, cost: (gpuSeconds / 3_600) * PRICES[gpu.gpu_model], currency: 'EUR' },
-    ...{ instance: 'past', seq },
+    gpu_seconds: gpuSeconds,
+    cost: (gpuSeconds / 3_600) * PRICES[gpu.gpu_model],
+    currency: 'EUR',
+    instance: 'past',
+    seq,
   };
 }
 
@@ -108,29 +119,39 @@ function toScenes(endMs: number): Scene[] {
   const hours = (count: number) => count * HOUR_MS;
   const scenes: readonly Scene[] = [
     ...toCondition(hours(150), minutes(90), {
-      ...{ id: 'collector_away', severity: 'warning', subject: '' },
+      id: 'collector_away',
+      severity: 'warning',
+      subject: '',
       sentence: 'the collector does not take records (ECONNREFUSED)',
     }),
     ...toDrain(hours(122), hours(3), 'bge-m3-1', 'new disks'),
     ...toCondition(hours(75), minutes(70), {
-      ...{ id: 'replica_unreachable', severity: 'warning', subject: 'vllm-qwen-32b-1' },
+      id: 'replica_unreachable',
+      severity: 'warning',
+      subject: 'vllm-qwen-32b-1',
       sentence: 'vllm-qwen-32b-1 does not answer (connection refused)',
     }),
     ...toCondition(hours(74.5), minutes(40), {
-      ...{ id: 'tenant_limit_reached', severity: 'notice', subject: 'acme' },
+      id: 'tenant_limit_reached',
+      severity: 'notice',
+      subject: 'acme',
       sentence: 'acme has reached its limit of 32 requests at the same time',
     }),
     ...toRollout(endMs, ROLLOUT_AGO_MS, ROLLOUT_MS),
     {
       agoMs: hours(9),
       action: {
-        ...{ action: 'reload', tokenName: 'deploy', startEpochMs: endMs - hours(9) },
+        action: 'reload',
+        tokenName: 'deploy',
+        startEpochMs: endMs - hours(9),
         done: { changedKeys: ['limits.tenants'], added: 0, changed: 0, removed: 0 },
       },
     },
     ...toDrain(hours(4), minutes(65), 'vllm-llama-70b-2', 'driver update'),
     ...toCondition(minutes(31), minutes(9), {
-      ...{ id: 'replica_attempts_failing', severity: 'warning', subject: 'vllm-qwen-32b-1' },
+      id: 'replica_attempts_failing',
+      severity: 'warning',
+      subject: 'vllm-qwen-32b-1',
       sentence: 'vllm-qwen-32b-1 fails 14 % of its attempts',
     }),
     ...toDrain(minutes(44), minutes(16), DRAINED, 'kernel update'),
@@ -173,15 +194,16 @@ function toRollout(endMs: number, agoMs: number, lastsMs: number): Scene[] {
   ): Scene => ({
     agoMs: agoMs - to * lastsMs,
     action: {
-      ...{ action: 'rollout_step', traceId, spanId: randomBytes(8).toString('hex'), parentSpanId: null },
-      ...{
-        step: name,
-        startEpochMs: endMs - agoMs + from * lastsMs,
-        outcome,
-        replica,
-        sentence,
-        figures: {},
-      },
+      action: 'rollout_step',
+      traceId,
+      spanId: randomBytes(8).toString('hex'),
+      parentSpanId: null,
+      step: name,
+      startEpochMs: endMs - agoMs + from * lastsMs,
+      outcome,
+      replica,
+      sentence,
+      figures: {},
       tokenName: 'deploy',
     },
   });
@@ -189,7 +211,9 @@ function toRollout(endMs: number, agoMs: number, lastsMs: number): Scene[] {
     ...replicas.flatMap((replica, at) => [
       step('restart', replica, { from: at / 2, to: at / 2 + 0.2 }),
       step('compare', replica, {
-        ...{ from: at / 2 + 0.2, to: at / 2 + 0.48, outcome: 'good' },
+        from: at / 2 + 0.2,
+        to: at / 2 + 0.48,
+        outcome: 'good',
         sentence: `${replica} is as good as its peers`,
       }),
     ]),

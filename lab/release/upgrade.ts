@@ -84,7 +84,12 @@ export async function upgrade(
       await load.untilEnded(REQUESTS_AFTER);
       const { restored = 0 } = await slot.gateway.untilDelivered();
       replacements.push({
-        ...{ gateway: slot.name, from: from.version, to: to.version, startMs, restored, historyBefore },
+        gateway: slot.name,
+        from: from.version,
+        to: to.version,
+        startMs,
+        restored,
+        historyBefore,
         historyAfter: await countHistory(slot.gateway, untilIso),
         isDrainKept: await isDrained(slot.gateway),
       });

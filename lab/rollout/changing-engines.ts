@@ -65,8 +65,13 @@ async function startEngine(name: string, port: number, kind: Exclude<Successor, 
   if (kind === 'frozen') return await startFrozen(port);
   const factor = kind === 'slower' ? SLOWNESS : 1;
   const replica = createSimulatedReplica({
-    ...{ name, port, host: '127.0.0.1', models: ['m'], tokens: SPEED.tokens },
-    ...{ ttftMs: factor * SPEED.ttftMs, gapMs: factor * SPEED.gapMs },
+    name,
+    port,
+    host: '127.0.0.1',
+    models: ['m'],
+    tokens: SPEED.tokens,
+    ttftMs: factor * SPEED.ttftMs,
+    gapMs: factor * SPEED.gapMs,
     ...(kind === 'failing' ? { errorRate: ERROR_RATE } : {}),
   });
   const { url } = await replica.start();
@@ -88,8 +93,5 @@ async function startFrozen(port: number): Promise<Engine> {
     }
   });
   await listen(server, port);
-  return {
-    ...{ port, held },
-    close: () => closeServer(server),
-  };
+  return { port, held, close: () => closeServer(server) };
 }

@@ -45,7 +45,8 @@ export async function judgeSeeds(kind: Kind, count: number, tell: Tell): Promise
   }
   const spread = (values: readonly number[]) => [percentile(values, 0.5), percentile(values, 0.95)] as const;
   return {
-    ...{ ...kind, count },
+    ...kind,
+    count,
     bad: ends.filter((end) => end.kind === 'bad').length,
     good: ends.filter((end) => end.kind === 'good').length,
     seconds: spread(ends.map(({ seconds }) => seconds)),

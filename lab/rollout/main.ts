@@ -66,8 +66,11 @@ const PLAIN_CASES: readonly ((tell: Tell) => Promise<PlainReport | null>)[] = [
     const { exitCodes, requests, failures, missing } = await updateGateways();
     printFailures(failures);
     return {
-      ...{ title: 'two gateways behind HAProxy, replaced one after the other', requests, misled: null },
-      ...{ failed: failures.length, missingRecords: missing },
+      title: 'two gateways behind HAProxy, replaced one after the other',
+      requests,
+      misled: null,
+      failed: failures.length,
+      missingRecords: missing,
       isRight: exitCodes.every((exitCode) => exitCode === 0) && failures.length + missing === 0,
     };
   },
@@ -116,7 +119,11 @@ function toPlain(
   printFailures(failures);
   const misled = reachedWhileDrained + cut;
   return {
-    ...{ title, requests, failed: failures.length, misled, missingRecords: missing },
+    title,
+    requests,
+    failed: failures.length,
+    misled,
+    missingRecords: missing,
     isRight: isRight && failures.length + misled === 0,
   };
 }

@@ -131,7 +131,9 @@ const createFolder = () => mkdtempDisposable(join(tmpdir(), 'spangate-rollout-')
 
 function startGatewayBefore({ replicas }: ReplicaSet, folder: string) {
   return startGatewayProcess({
-    ...{ folder, replicas, collectorUrl: NO_COLLECTOR },
+    folder,
+    replicas,
+    collectorUrl: NO_COLLECTOR,
     connectTimeout: CONNECT_TIMEOUT,
   });
 }

@@ -36,16 +36,22 @@ export async function rollReplicas(workers: number, size: RolloutSize = {}): Pro
   const { replicas } = replicaSet;
   const gateway = cleanUp.use(
     await startGatewayProcess({
-      ...{ folder: folder.path, workers, replicas },
-      ...{ collectorUrl: collector.url, connectTimeout: CONNECT_TIMEOUT },
+      folder: folder.path,
+      workers,
+      replicas,
+      collectorUrl: collector.url,
+      connectTimeout: CONNECT_TIMEOUT,
     }),
   );
   const load = new Load(gateway.url, REQUESTS_PER_SECOND);
   await load.untilEnded(REQUESTS_PER_SECOND);
 
   const exitCode = await runRollout({
-    ...{ folder: folder.path, adminUrl: gateway.adminUrl, replicaSet },
-    ...{ names: size.rolled, tell: size.tell },
+    folder: folder.path,
+    adminUrl: gateway.adminUrl,
+    replicaSet,
+    names: size.rolled,
+    tell: size.tell,
   });
 
   await load.untilEnded(REQUESTS_PER_SECOND);
@@ -53,7 +59,11 @@ export async function rollReplicas(workers: number, size: RolloutSize = {}): Pro
   await gateway.end('SIGTERM');
   const { reachedWhileDrained, cut, restarted } = replicaSet;
   return {
-    ...{ ...result, ...compareRecords(collector, result.requestIds), exitCode },
-    ...{ reachedWhileDrained, cut, restarted },
+    ...result,
+    ...compareRecords(collector, result.requestIds),
+    exitCode,
+    reachedWhileDrained,
+    cut,
+    restarted,
   };
 }

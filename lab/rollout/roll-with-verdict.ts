@@ -98,7 +98,9 @@ export async function rollWithVerdict(
   const gateways = await Promise.all(
     names.map((name) =>
       startGatewayProcess({
-        ...{ folder: join(folder, name), replicas: engines.replicas, collectorUrl: NO_COLLECTOR },
+        folder: join(folder, name),
+        replicas: engines.replicas,
+        collectorUrl: NO_COLLECTOR,
         connectTimeout: CONNECT_TIMEOUT,
         ...(frozenAfter === undefined
           ? {}

@@ -83,10 +83,19 @@ const countedAsLost = stats
   .flatMap(({ dropped = 0, rejected = 0, lost = 0 }) => [dropped, rejected, lost])
   .reduce((sum, value) => sum + value, 0);
 const report = toReport({
-  ...{ durationS, perSecond: PER_SECOND, faults, problems, windows, traffic, countedAsLost },
+  durationS,
+  perSecond: PER_SECOND,
+  faults,
+  problems,
+  windows,
+  traffic,
+  countedAsLost,
   gateways: gateways.map(({ name, workers }, at) => ({
-    ...{ name, workers, samples: samples[at] ?? [] },
-    ...{ fdsAtStart: fdsAtStart[at] ?? 0, fdsAtEnd: fdsAtEnd[at] ?? 0 },
+    name,
+    workers,
+    samples: samples[at] ?? [],
+    fdsAtStart: fdsAtStart[at] ?? 0,
+    fdsAtEnd: fdsAtEnd[at] ?? 0,
   })),
   evidence: {
     journal,

@@ -23,11 +23,17 @@ const MESSAGE = { max_tokens: 20, messages: MESSAGES };
 /** Tokens of a stream that takes so long that a replica usually crashes in some. */
 const LONG = 90;
 const USUAL = {
-  ...{ statuses: [200], key: 'valid', client: 'reads', isStored: false, isTimed: false },
+  statuses: [200],
+  key: 'valid',
+  client: 'reads',
+  isStored: false,
+  isTimed: false,
 } as const satisfies Partial<RequestKind>;
 
 const toKind = (name: string, path: string, body: object, rest: Partial<RequestKind> = {}): RequestKind => ({
-  ...{ name, path, json: Buffer.from(JSON.stringify({ model: 'm', ...body })) },
+  name,
+  path,
+  json: Buffer.from(JSON.stringify({ model: 'm', ...body })),
   ...USUAL,
   ...rest,
 });
@@ -37,7 +43,8 @@ export const REQUEST_KINDS: readonly RequestKind[] = [
   toKind('chat', CHAT, { messages: MESSAGES }, { isTimed: true }),
   toKind('chat, stream', CHAT, { messages: MESSAGES, stream: true, max_tokens: LONG }),
   toKind('chat, stream with usage', CHAT, {
-    ...{ messages: MESSAGES, stream: true },
+    messages: MESSAGES,
+    stream: true,
     stream_options: { include_usage: true },
   }),
   toKind('completion, stream', '/v1/completions', { prompt: TEXT, stream: true, max_tokens: LONG }),

@@ -56,7 +56,14 @@ export interface Durations {
 /** An open loop of mixed requests at a fixed rate. */
 export class Traffic {
   readonly counts: TrafficCounts = {
-    ...{ sent: 0, succeeded: 0, aborted: 0, failed: 0, limited: 0, slowlyRead: 0, found: 0, gone: 0 },
+    sent: 0,
+    succeeded: 0,
+    aborted: 0,
+    failed: 0,
+    limited: 0,
+    slowlyRead: 0,
+    found: 0,
+    gone: 0,
   };
   /** The ids of answered requests that must leave a record. */
   readonly requestIds: string[] = [];
@@ -75,7 +82,8 @@ export class Traffic {
     this.#targets = targets;
     this.#stored = new StoredResponses(targets.journal);
     this.#running = sendInOpenLoop({
-      ...{ perSecond, maxBurst: MAX_BURST },
+      perSecond,
+      maxBurst: MAX_BURST,
       hasRoom: () => this.#open.size < MAX_OPEN,
       begin: () => this.#begin(this.counts.sent++),
       isStopped: () => this.#isStopped,
@@ -197,7 +205,8 @@ export class Traffic {
   async #post(exchange: Exchange, url: string, method: string, sent: Sent, authorization?: string) {
     const { path, json } = sent;
     const headers = {
-      ...{ 'Content-Type': 'application/json', 'Content-Length': json.length },
+      'Content-Type': 'application/json',
+      'Content-Length': json.length,
       ...(authorization === undefined ? {} : { Authorization: authorization }),
     };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -5,7 +5,11 @@ import { TARGETS } from '../fuzz/targets/targets.ts';
 
 /** A reader with a fault: it fails for a text that has an x before a y, and was cut. */
 const FAULTY: FuzzTarget = {
-  ...{ name: 'faulty', reads: '', oracle: '', variants: 2, ciInputs: 0 },
+  name: 'faulty',
+  reads: '',
+  oracle: '',
+  variants: 2,
+  ciInputs: 0,
   generate: (random) => Buffer.from(random.text('abcxy', 40)),
   check({ bytes, cuts }) {
     must(cuts.length === 0 || !/x.*y/.test(bytes.toString('latin1')), 'x before y');

@@ -6,15 +6,18 @@ import { type Run, toReport } from '../soak/report.ts';
 import type { Sample } from '../soak/world/gateways.ts';
 
 const FAILED: FailedRequest = {
-  ...{ requestId: 'id', hasRecord: true, kind: 'chat', reason: 'status 502', isCut: false },
-  ...{ startedMs: 1_000, endedMs: 1_100, connectedMs: 500 },
+  requestId: 'id',
+  hasRecord: true,
+  kind: 'chat',
+  reason: 'status 502',
+  isCut: false,
+  startedMs: 1_000,
+  endedMs: 1_100,
+  connectedMs: 500,
 };
 
 function toEvidence(disturbances: readonly Partial<Disturbance>[], replica?: string): Evidence {
-  const all = disturbances.map((each) => ({
-    ...{ kind: 'ended', replica: null, fromMs: 0, toMs: 0 },
-    ...each,
-  }));
+  const all = disturbances.map((each) => ({ kind: 'ended', replica: null, fromMs: 0, toMs: 0, ...each }));
   const between: Journal['between'] = (fromMs, toMs) =>
     (all as Disturbance[]).filter((each) => each.toMs >= fromMs && each.fromMs <= toMs);
   return { journal: { between }, cutIds: new Set(['cut']), replicaOf: () => replica };
@@ -68,23 +71,38 @@ describe('the slope of a figure', () => {
 /** An hour in which nothing is wrong. */
 function toRun(change: Partial<Run> = {}, growthMb = 0): Run {
   const samples: Sample[] = Array.from({ length: 600 }, (_, at) => ({
-    ...{ atS: at * 6, rssMb: 250 + (at % 20), externalMb: 20, fds: 40 + (at % 7), resources: 10 },
+    atS: at * 6,
+    rssMb: 250 + (at % 20),
+    externalMb: 20,
+    fds: 40 + (at % 7),
+    resources: 10,
     heapMb: 50 + (at % 10) + (growthMb * at) / 600,
   }));
   return {
-    ...{ durationS: 3_600, perSecond: 1, faults: new Map([['a fault', 3]]), problems: [], windows: [] },
+    durationS: 3_600,
+    perSecond: 1,
+    faults: new Map([['a fault', 3]]),
+    problems: [],
+    windows: [],
     gateways: [{ name: 'first', workers: 2, samples, fdsAtStart: 30, fdsAtEnd: 31 }],
     traffic: {
       counts: {
-        ...{ sent: 3_600, succeeded: 3_599, aborted: 0, failed: 1, limited: 0, slowlyRead: 0 },
-        ...{ found: 0, gone: 0 },
+        sent: 3_600,
+        succeeded: 3_599,
+        aborted: 0,
+        failed: 1,
+        limited: 0,
+        slowlyRead: 0,
+        found: 0,
+        gone: 0,
       },
       failures: [{ ...FAILED, requestId: 'cut' }],
       requestIds: ['a', 'b', 'cut'],
     },
     evidence: toEvidence([]),
     arrivedIds: new Set(['a', 'cut']),
-    ...{ unansweredRecords: 2, countedAsLost: 1 },
+    unansweredRecords: 2,
+    countedAsLost: 1,
     ledger: { instances: 1, records: 3_599, declaredLost: 1, doubled: 2, problems: [] },
     ...change,
   };

@@ -111,12 +111,18 @@ function toProxyStarts(replicaPort: number, certificate: IssuedCertificate): rea
   };
   const toStart = (target: Target, isTls: boolean): Start => ({
     name: `${target.name}, ${isTls ? 'TLS' : 'plain'}`,
-    ...{ isTls, protocol: HTTP1 },
+    isTls,
+    protocol: HTTP1,
     toCommand: async (port, folder) =>
       target.prepare({
-        ...{ port, replicaPorts: [replicaPort], collectorPort: replicaPort, folder },
-        ...{ closedPort: await findFreePort(), sparePort: await findFreePort() },
-        ...{ baseline: null, nodeFlags: [] },
+        port,
+        replicaPorts: [replicaPort],
+        collectorPort: replicaPort,
+        folder,
+        closedPort: await findFreePort(),
+        sparePort: await findFreePort(),
+        baseline: null,
+        nodeFlags: [],
         ...(isTls ? { tls: certificate } : {}),
       }),
   });
@@ -128,7 +134,9 @@ function toProxyStarts(replicaPort: number, certificate: IssuedCertificate): rea
 /** Servers with nothing behind them, which differ in their HTTP. */
 function toPeerStarts({ certPath, keyPath }: IssuedCertificate): readonly Start[] {
   const toStart = (name: string, peerProtocol: string, protocol: readonly string[]): Start => ({
-    ...{ name, isTls: true, protocol },
+    name,
+    isTls: true,
+    protocol,
     toCommand: (port) => ({
       file: process.execPath,
       args: [PEER, peerProtocol, String(port), certPath, keyPath],

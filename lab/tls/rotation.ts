@@ -57,10 +57,7 @@ export async function rotateUnderLoad(settings: RotationSettings): Promise<Rotat
   const { url: replicaUrl } = await replica.start();
   await mkdir(join(folder, 'gateway'));
   const gateway = await startGateway(join(folder, 'gateway'), {
-    gateway: {
-      ...{ listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0', workers: settings.workers },
-      tls: files,
-    },
+    gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0', workers: settings.workers, tls: files },
     state_dir: join(folder, 'state'),
     replicas: [{ name: 'a', url: replicaUrl, models: ['m'], engine: 'vllm' }],
     export: { to: 'file' },

@@ -159,8 +159,13 @@ function endSpans(
   if (operation !== null) {
     const isInnermost = depth === 'operation';
     endOperationSpan(operation, {
-      ...{ record, http, genAi, dialects, attempt: lastAttempt },
-      ...{ isInnermost, endedEpochMs },
+      record,
+      http,
+      genAi,
+      dialects,
+      attempt: lastAttempt,
+      isInnermost,
+      endedEpochMs,
     });
   }
   for (const attempt of attempts) endAttemptSpan(attempt.span, attempt);

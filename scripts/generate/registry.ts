@@ -192,7 +192,11 @@ function toAttribute(
   const level = attribute.requirement_level;
   const presence = typeof level === 'object' ? level.conditionally_required : 'always';
   return {
-    ...{ name, type: wireType, brief, note, presence },
+    name,
+    type: wireType,
+    brief,
+    note,
+    presence,
     unit: annotations?.unit ?? '',
     isRequired: presence === 'always',
     varies: annotations?.varies === true,

@@ -182,8 +182,12 @@ export function defineRoute<
       const given = parseBody(definition.body, body);
       if (given instanceof AdminError) return given;
       const call = {
-        ...{ params: params as Call<P, Q, B>['params'], query: parsed, body: given as B },
-        ...{ accept, caller, signal },
+        params: params as Call<P, Q, B>['params'],
+        query: parsed,
+        body: given as B,
+        accept,
+        caller,
+        signal,
       };
       const result = await definition.handle(call, collaborators);
       if (result instanceof AdminError) return result;

@@ -86,7 +86,15 @@ export async function composeGateway(
   const onStateWrite = createStateWriteNotes(board);
   const loadChannels = createLoadChannels(inEffect);
   const composition = {
-    ...{ inEffect, collaborators, parts, events, board, onStateWrite, memory, loadChannels, version },
+    inEffect,
+    collaborators,
+    parts,
+    events,
+    board,
+    onStateWrite,
+    memory,
+    loadChannels,
+    version,
   };
 
   /** Of the configuration that is prepared, or in effect. */
@@ -200,8 +208,16 @@ export async function composeGateway(
   });
   await composeResponseExchange(composition);
   addProducers(composition, {
-    ...{ replicas, dataPlane, certificateWatcher, clientsWatcher },
-    ...{ fleet, jwksSource, failedTokens, limitRows, history, rollouts },
+    replicas,
+    dataPlane,
+    certificateWatcher,
+    clientsWatcher,
+    fleet,
+    jwksSource,
+    failedTokens,
+    limitRows,
+    history,
+    rollouts,
   });
   const clients = composeListener(composition, serving);
 

@@ -49,7 +49,10 @@ const CLOSE_MS = 5_000;
 const RESTART_MS = 5_000;
 
 const NOTHING_WRITTEN: WriterState = {
-  ...{ blocks: 0, records: 0, recordBytes: 0, usedBytes: 0 },
+  blocks: 0,
+  records: 0,
+  recordBytes: 0,
+  usedBytes: 0,
   problem: null,
   setAside: null,
 };

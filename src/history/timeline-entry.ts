@@ -109,8 +109,12 @@ export function toTimelineEntry(action: AdminAction, nowMs: number): TimelineEnt
         done === null
           ? { by, refused: true }
           : {
-              ...{ by, refused: false, changed_keys: cut(done.changedKeys.join(', ')) },
-              ...{ added: done.added, changed: done.changed, removed: done.removed },
+              by,
+              refused: false,
+              changed_keys: cut(done.changedKeys.join(', ')),
+              added: done.added,
+              changed: done.changed,
+              removed: done.removed,
             };
       return { ...base, phase: 'moment', kind: 'reload', subject: '', details };
     }

@@ -60,9 +60,17 @@ async function sendAll(port: number): Promise<void> {
 
 function toTopology(port: number): PoolSnapshot {
   const config: ReplicaConfig = {
-    ...{ name: MODEL, url: `http://127.0.0.1:${port}`, host: '127.0.0.1', apiKey: null },
-    ...{ gpuModel: null, gpuCount: null, gpuHourPrice: null, maxInflight: null },
-    ...{ role: 'serve', models: [MODEL], engine: 'vllm' },
+    name: MODEL,
+    url: `http://127.0.0.1:${port}`,
+    host: '127.0.0.1',
+    apiKey: null,
+    gpuModel: null,
+    gpuCount: null,
+    gpuHourPrice: null,
+    maxInflight: null,
+    role: 'serve',
+    models: [MODEL],
+    engine: 'vllm',
   };
   const knowledge = { models: [MODEL], engine: 'vllm', engineVersion: null } as const;
   return {

@@ -61,7 +61,8 @@ export async function runRollout(
   const state = { ...stored, driverId, run: isResumed ? stored.run + 1 : stored.run };
   const { settings } = state;
   const teller = new RolloutTeller(toHead(state, driver), state.replicas.map(toBegun), {
-    ...{ clients, steering },
+    clients,
+    steering,
     say: (line) => reporter.say(line),
     onAsk: () => tellState(),
   });

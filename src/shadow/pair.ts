@@ -96,7 +96,9 @@ export class Pair implements AnswerListener {
       model: sent.model,
       endpoint: sent.reading.endpoint.path,
       stream: this.#primary.isStream,
-      ...{ own, peer, output },
+      own,
+      peer,
+      output,
       sameToolCalls: shapes.every((shape) => shape === null) ? null : shapes[0] === shapes[1],
     };
   }

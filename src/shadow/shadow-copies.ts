@@ -126,7 +126,10 @@ export class ShadowCopies implements SendListener {
     }
     const { timeouts, cutsWithClient } = this.#settings;
     const pair: Pair = new Pair({
-      ...{ sent, lease, timeouts, cutsWithClient },
+      sent,
+      lease,
+      timeouts,
+      cutsWithClient,
       asksSameOutput: body.asksSameOutput,
       traceId: randomBytes(16).toString('hex'),
       leaseAgain: () => (this.#isStopped ? null : pool.acquireCopy(shadow, maxInflight)),

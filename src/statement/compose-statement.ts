@@ -81,13 +81,21 @@ export function composeStatement(
   ];
   return {
     version: STATEMENT_VERSION,
-    ...{ tenant, month, time_zone: timeZone, since, until, made_at: madeAt, days },
+    tenant,
+    month,
+    time_zone: timeZone,
+    since,
+    until,
+    made_at: madeAt,
+    days,
     gateways: gateways.map(({ name, instanceId, recordsSince }) => ({
       name,
       instance_id: instanceId,
       records_since: recordsSince,
     })),
-    ...{ rows: billed.rows, total: billed.total, records },
+    rows: billed.rows,
+    total: billed.total,
+    records,
     not_exported: { records: notExported, total: unbilled.total },
     complete: lacks.length === 0,
     lacks,

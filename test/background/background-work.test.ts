@@ -7,17 +7,31 @@ import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { BackgroundWork, MAX_FOLLOWED_RESPONSES } from '../../src/background/background-work.ts';
 
 const RECORD: RequestRecord = {
-  ...{ request_id: 'r', trace_id: 't', ts: '2026-01-01T00:00:00.000Z', endpoint: '/v1/responses' },
-  ...{ e2e_ms: 5, status: 200, stream: false },
+  request_id: 'r',
+  trace_id: 't',
+  ts: '2026-01-01T00:00:00.000Z',
+  endpoint: '/v1/responses',
+  e2e_ms: 5,
+  status: 200,
+  stream: false,
 };
 
 const toHandedOver = (slot: number, id: string | null): BackgroundResponse => ({
-  ...{ worker: 0, slot, id, record: RECORD, http: { scheme: 'http' } },
+  worker: 0,
+  slot,
+  id,
+  record: RECORD,
+  http: { scheme: 'http' },
   span: {
-    ...{ start: { method: 'POST', route: '/v1/responses' }, ids: { traceId: 't', spanId: 's' } },
-    ...{ startedEpochMs: Date.now(), operation: null, lastAttempt: null, attempts: [] },
+    start: { method: 'POST', route: '/v1/responses' },
+    ids: { traceId: 't', spanId: 's' },
+    startedEpochMs: Date.now(),
+    operation: null,
+    lastAttempt: null,
+    attempts: [],
   },
-  ...{ limitRows: [], chargedTokens: 0 },
+  limitRows: [],
+  chargedTokens: 0,
 });
 
 /** Work at a replica that answers nothing. `write`: what the file does. */
@@ -36,7 +50,11 @@ async function open({
   const counts = new BackgroundCounts();
   const say = () => undefined;
   const work = new BackgroundWork({
-    ...{ registry, counts, shared, limitMs: () => limitMs, log: { info: say, warn: say, error: say } },
+    registry,
+    counts,
+    shared,
+    limitMs: () => limitMs,
+    log: { info: say, warn: say, error: say },
     currency: 'USD',
     limitRows: { nameOf: () => null, useTokens: () => undefined },
     endParkedSpan: (_, record) => void records.push(record),

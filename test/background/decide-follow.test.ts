@@ -22,7 +22,9 @@ describe('a response in the background', () => {
 
   test('is lost when the replica does not have it three times in a row', () => {
     expect(decide({ ageMs: 60_000, state: 'missing', misses: 2 })).toEqual({
-      ...{ kind: 'ask_again', inMs: 250, isKnown: false },
+      kind: 'ask_again',
+      inMs: 250,
+      isKnown: false,
     });
     expect(decide({ ageMs: 60_000, state: 'missing', misses: 3 })).toEqual({ kind: 'end', end: 'lost' });
   });

@@ -238,8 +238,12 @@ describe('gateway check --connect', () => {
       `export: { endpoint: "${collector.url}" }\n`,
     );
     expect(check).toMatchObject({
-      ...{ kind: 'collector', name: 'export.endpoint', target: `${collector.url}/v1/traces` },
-      ...{ ok: false, result: `status ${status}`, advice: expect.stringContaining(advice) },
+      kind: 'collector',
+      name: 'export.endpoint',
+      target: `${collector.url}/v1/traces`,
+      ok: false,
+      result: `status ${status}`,
+      advice: expect.stringContaining(advice),
     });
   });
 

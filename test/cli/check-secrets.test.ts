@@ -35,7 +35,8 @@ describe('gateway check reads the files of secrets', () => {
       ['x'.repeat(4097), 'is larger than 4096 bytes'],
     ] as const) {
       expect(await check(variable, contents)).toEqual({
-        ...{ exitCode: 2, stdout: '' },
+        exitCode: 2,
+        stdout: '',
         stderr: `gateway: the file that ${variable}_FILE names ${problem}\n`,
       });
     }

@@ -30,9 +30,15 @@ test('a new key is printed with an entry that the configuration accepts', async 
   const text = `${entry.join('\n')}replicas: [{ name: a, url: "http://a" }]\n`;
   expect(parseConfig(text, { path: 'gateway.yaml', env: {} }).clients).toEqual([
     {
-      ...{ name: 'search-team', keySha256: [hash('sha256', key)], tenant: 'search', feature: 'rag' },
-      ...{ models: ['a', 'b'], expiresAtMs: Date.parse('2027-01-31') },
-      ...{ maxInflight: 4, requestsPerMinute: 600, tokensPerMinute: 200_000 },
+      name: 'search-team',
+      keySha256: [hash('sha256', key)],
+      tenant: 'search',
+      feature: 'rag',
+      models: ['a', 'b'],
+      expiresAtMs: Date.parse('2027-01-31'),
+      maxInflight: 4,
+      requestsPerMinute: 600,
+      tokensPerMinute: 200_000,
     },
   ]);
 });

@@ -227,7 +227,11 @@ describe('gateway replicas', () => {
   it('says below the table which pods wait for the gateway, and that their condition cannot be written', async () => {
     const since = new Date(Date.now() - 4.5 * 60_000).toISOString();
     const gate = {
-      ...{ condition: 'spangate.dev/answers', state: 'failing', since, error_code: 'refused', confirmed: 1 },
+      condition: 'spangate.dev/answers',
+      state: 'failing',
+      since,
+      error_code: 'refused',
+      confirmed: 1,
       waiting: 4,
       waiting_pods: [
         { pod: 'vllm-1', since, problem: 'connection refused' },

@@ -23,7 +23,11 @@ describe('a file of clients', () => {
   ];
   const parsed = [
     {
-      ...{ name: 'a', keySha256: [digestOf('a')], tenant: 't', feature: null, models: ['m'] },
+      name: 'a',
+      keySha256: [digestOf('a')],
+      tenant: 't',
+      feature: null,
+      models: ['m'],
       expiresAtMs: Date.parse('2027-01-31T00:00:00Z'),
     },
     { name: '__proto__', keySha256: [digestOf('__proto__')], tenant: null },

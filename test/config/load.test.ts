@@ -188,15 +188,19 @@ log: { level: warn, format: text, requests: true }
       trustedProxies: ['10.0.0.7', 'fd00::/8'],
       workers: 1,
       tls: {
-        ...{ cert: '/etc/spangate/tls/a.pem', key: '/keys/a.key' },
+        cert: '/etc/spangate/tls/a.pem',
+        key: '/keys/a.key',
         pairs: [{ cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' }],
         clientCa: '/etc/spangate/tls/ca.pem',
         minVersion: 'TLSv1.3',
         recordSubject: true,
       },
       adminTls: {
-        ...{ cert: '/etc/spangate/tls/b.pem', key: '/etc/spangate/tls/b.key' },
-        ...{ pairs: [], clientCa: null, minVersion: 'TLSv1.2' },
+        cert: '/etc/spangate/tls/b.pem',
+        key: '/etc/spangate/tls/b.key',
+        pairs: [],
+        clientCa: null,
+        minVersion: 'TLSv1.2',
       },
     });
     expect(config.headers).toMatchObject({ tenant: 'X-Team', feature: 'x-app', conversation: 'X-Thread' });
@@ -212,9 +216,13 @@ log: { level: warn, format: text, requests: true }
       {
         name: 'search-team',
         keySha256: ['a'.repeat(64), 'b'.repeat(64)],
-        ...{ tenant: 'search', feature: 'rag', models: ['llama-3.3-70b'] },
+        tenant: 'search',
+        feature: 'rag',
+        models: ['llama-3.3-70b'],
         expiresAtMs: Date.parse('2027-01-30T23:00:00Z'),
-        ...{ maxInflight: null, requestsPerMinute: 600, tokensPerMinute: null },
+        maxInflight: null,
+        requestsPerMinute: 600,
+        tokensPerMinute: null,
       },
     ]);
     expect(config.clientsFile).toBe('/etc/spangate/clients.jsonl');
@@ -422,7 +430,10 @@ describe('health', () => {
 
   it('is on when it is there, if only as {}, but for the comparison with peers', () => {
     expect(healthOf('health: {}\n')).toMatchObject({
-      ...{ passive: true, active: true, path: 'auto', peers: null },
+      passive: true,
+      active: true,
+      path: 'auto',
+      peers: null,
       frozenAfterMs: 'auto',
     });
   });

@@ -42,7 +42,9 @@ test('what is no regular file in the spool stays there, is logged once, and bloc
   await using replica = await startFakeReplica();
   await using collector = await startFakeCollector();
   await using gateway = await startGateway({
-    ...{ replicas: [replica], collector, stateDir },
+    replicas: [replica],
+    collector,
+    stateDir,
     config: { shutdown: { flush: '0s' } },
   });
   expect((await gateway.chat()).status).toBe(200);

@@ -26,7 +26,12 @@ function startGateways(count: number, limits: { requestsPerMinute?: number; toke
   const sync = () => {
     number += 1;
     const heartbeats = gateways.map(({ id, exchange }) => ({
-      ...{ id, number, revision: 1, heard: NONE, drained: NONE, inflight: NONE },
+      id,
+      number,
+      revision: 1,
+      heard: NONE,
+      drained: NONE,
+      inflight: NONE,
       used: exchange.nextReport(),
     }));
     for (const { id, exchange } of gateways) exchange.take(heartbeats, id);
@@ -149,8 +154,14 @@ describe('the gateways of a fleet', () => {
     let nowNs = 1e15;
     const noLimits = { maxInflight: null, tokensPerMinute: null };
     const clientOf = (name: string) => ({
-      ...{ name, tenant: 't', feature: null, models: null, expiresAtMs: null, keySha256: [] },
-      ...{ ...noLimits, requestsPerMinute: 480 },
+      name,
+      tenant: 't',
+      feature: null,
+      models: null,
+      expiresAtMs: null,
+      keySha256: [],
+      ...noLimits,
+      requestsPerMinute: 480,
     });
     const tenantLimits = { ...noLimits, requestsPerMinute: 600 };
     const gateways = ['one', 'two'].map((id) => {

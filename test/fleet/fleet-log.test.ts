@@ -42,7 +42,8 @@ test('drains, undrains and departures of other gateways are logged, and drains t
   const { lines, log } = createLog((replica, { drained }) => told.push([replica, drained]));
   const drain = { drained: true, since: '2026-01-01T00:00:00.000Z', reason: 'new weights', version: '1' };
   const before = createFleetState({
-    ...{ id: '1', home: '1' },
+    id: '1',
+    home: '1',
     name: 'gw-a',
     members: new Map([['2', 'gw-b']]),
     removed: [],

@@ -33,9 +33,7 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
     revision: number;
     id: string;
     heartbeat: Parameters<FleetStore['write']>[0]['heartbeat'] | null;
-  } = {
-    ...{ revision: 0, id: '', heartbeat: null },
-  };
+  } = { revision: 0, id: '', heartbeat: null };
   let isUnreachable = false;
   const drains = new Drains({
     shared: new SharedState(allocateSharedState(1)),
@@ -74,15 +72,13 @@ async function openOne({ store = {}, file = createFile(), write = async () => un
       setShare: () => undefined,
       divideBy: () => undefined,
     },
-    ...{
-      file,
-      drains,
-      background: () => new Map(),
-      backgroundUntilMs: () => 0,
-      backgroundLimitMs: () => 0,
-      inflight: () => new Map(),
-      log: new FleetLog({ info: say, warn: say, error: say }),
-    },
+    file,
+    drains,
+    background: () => new Map(),
+    backgroundUntilMs: () => 0,
+    backgroundLimitMs: () => 0,
+    inflight: () => new Map(),
+    log: new FleetLog({ info: say, warn: say, error: say }),
   });
   const cut = () => {
     isUnreachable = true;

@@ -8,12 +8,10 @@ import { createMembershipFile } from '../../src/fleet/membership-file.ts';
 test('the membership survives a restart', async () => {
   const folder = await temporaryFolder();
   const membership = {
-    ...{
-      id: newLogicalTimestamp(''),
-      home: newLogicalTimestamp(''),
-      isKnown: true,
-      removed: [newLogicalTimestamp('')],
-    },
+    id: newLogicalTimestamp(''),
+    home: newLogicalTimestamp(''),
+    isKnown: true,
+    removed: [newLogicalTimestamp('')],
     members: new Map([[newLogicalTimestamp(''), 'gw-b']]),
   };
   const open = () => createMembershipFile(folder, { error: () => expect.unreachable() });

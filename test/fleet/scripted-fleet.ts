@@ -117,7 +117,12 @@ export async function startScripted(
   });
   await pass(10_000, fleet.join());
   return {
-    ...{ fleet, drains, lines, background, times, disk },
+    fleet,
+    drains,
+    lines,
+    background,
+    times,
+    disk,
     /** What it says of a replica on which it has nothing of its own. */
     statusOf: (replica: string) => fleet.drainStatusOf(replica, NOBODY),
     async leave() {

@@ -90,7 +90,8 @@ test('failed probes: a line, a count, a sample and a span each way', async () =>
   const [a] = replicas;
   a.list(null);
   await using gateway = await startGateway({
-    ...{ replicas, collector },
+    replicas,
+    collector,
     config: {
       health: {
         passive: false,

@@ -80,7 +80,9 @@ test.each([1, 2])(
     const names = spansOf().map(({ name }) => name);
     expect(names.slice(-3)).toEqual(['replica_failing', 'replica_probation', 'replica_ok']);
     expect(spansOf()[0]?.attributes).toMatchObject({
-      ...{ 'gateway.replica': 'a', 'gateway.judge': 'errors', 'gateway.verdict': 'failing' },
+      'gateway.replica': 'a',
+      'gateway.judge': 'errors',
+      'gateway.verdict': 'failing',
       'gateway.reason': expect.stringMatching(/^100 % of attempts fail \(peers 0 %\) \(\d+ requests\)$/),
     });
 

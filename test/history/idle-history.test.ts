@@ -23,14 +23,12 @@ it('names no more than the last minute after a kill of a gateway that had nothin
   const path = join(folder, 'history.db');
   let nowMs = START_MS;
   const history = new RecordedHistory({
-    ...{
-      path,
-      version: '1.0.0',
-      instanceId: 'id',
-      nowMs: () => nowMs,
-      present: () => [],
-      log: { warn: () => expect.unreachable() },
-    },
+    path,
+    version: '1.0.0',
+    instanceId: 'id',
+    nowMs: () => nowMs,
+    present: () => [],
+    log: { warn: () => expect.unreachable() },
   });
   await history.configure({ maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 24 * HOUR_MS });
   const record = makeRecord();

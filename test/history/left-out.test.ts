@@ -20,7 +20,12 @@ it('names each record once that does not fit while nothing can be written, also 
   mkdirSync(path); // no database can be opened there
   const log = { warn: () => expect.unreachable() };
   const history = new RecordedHistory({
-    ...{ path, version: '1.0.0', instanceId: 'id', nowMs: () => START_MS + 1_000, present: () => [], log },
+    path,
+    version: '1.0.0',
+    instanceId: 'id',
+    nowMs: () => START_MS + 1_000,
+    present: () => [],
+    log,
   });
   await history.configure({ maxSizeBytes: 256 * MIB, maxAgeMs: 400 * 86_400_000 });
   const leftOut = 5;
@@ -37,7 +42,12 @@ it('names each record once that does not fit while nothing can be written, also 
   await vi.waitFor(() => expect(history.state).toMatchObject({ problem: null, waitingBytes: 0 }), 30_000);
   const answer = await history.ask({
     kind: 'usage',
-    ...{ fromMs: START_MS, untilMs: START_MS + 60_000, by: [], filters: {}, step: null, limit: 10 },
+    fromMs: START_MS,
+    untilMs: START_MS + 60_000,
+    by: [],
+    filters: {},
+    step: null,
+    limit: 10,
   });
   expect(answer).toMatchObject({
     total: { sums: { requests: MAX_WAITING } },

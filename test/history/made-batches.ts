@@ -41,15 +41,15 @@ export function openStore(
   abandoned: 'damaged' | null = null,
 ) {
   return HistoryStore.open({
-    ...{
-      path,
-      version: '1.0.0',
-      instanceId: 'id',
-      startedMs: START_MS,
-      begun: 'new',
-      abandoned,
-      present: [],
-    },
-    ...{ maxSizeBytes: 64 * MIB, maxAgeMs: 35 * 86_400_000, ...settings },
+    path,
+    version: '1.0.0',
+    instanceId: 'id',
+    startedMs: START_MS,
+    begun: 'new',
+    abandoned,
+    present: [],
+    maxSizeBytes: 64 * MIB,
+    maxAgeMs: 35 * 86_400_000,
+    ...settings,
   });
 }

@@ -21,8 +21,12 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function createHistory(): RecordedHistory {
   return new RecordedHistory({
-    ...{ path: join(folder, 'history.db'), version: '1.0.0', instanceId: 'id' },
-    ...{ nowMs: () => nowMs, present: () => present, log: { warn: () => expect.unreachable() } },
+    path: join(folder, 'history.db'),
+    version: '1.0.0',
+    instanceId: 'id',
+    nowMs: () => nowMs,
+    present: () => present,
+    log: { warn: () => expect.unreachable() },
   });
 }
 
@@ -35,14 +39,23 @@ function end(history: RecordedHistory): void {
 async function usageOf(history: RecordedHistory) {
   const span = { fromMs: START_MS - 60_000, untilMs: START_MS + 3_600_000 };
   const { total, gaps } = await history.ask({
-    ...{ kind: 'usage', ...span, by: [], filters: {}, step: null, limit: 10 },
+    kind: 'usage',
+    ...span,
+    by: [],
+    filters: {},
+    step: null,
+    limit: 10,
   });
   return { requests: total.sums.requests, gaps };
 }
 
 async function bandsOf(history: RecordedHistory) {
   const { events } = await history.ask({
-    ...{ kind: 'timeline', fromMs: 0, untilMs: START_MS + 3_600_000, before: null, limit: 100 },
+    kind: 'timeline',
+    fromMs: 0,
+    untilMs: START_MS + 3_600_000,
+    before: null,
+    limit: 100,
   });
   return events
     .filter(({ kind }) => kind === 'drain' || kind === 'condition')
@@ -55,8 +68,13 @@ async function bandsOf(history: RecordedHistory) {
 
 const drain = (replica: string, action: 'drain' | 'undrain' = 'drain') =>
   ({
-    ...{ action, replica, wasDrained: action === 'undrain', inflight: 0, reason: null },
-    ...{ tokenName: 'admin', startEpochMs: nowMs },
+    action,
+    replica,
+    wasDrained: action === 'undrain',
+    inflight: 0,
+    reason: null,
+    tokenName: 'admin',
+    startEpochMs: nowMs,
   }) as const;
 
 it('sums what ended while it was on, and counts what ended while it was off, over reloads in a row', async () => {
@@ -74,7 +92,10 @@ it('sums what ended while it was on, and counts what ended while it was off, ove
   expect(await usageOf(history)).toEqual({
     requests: 6,
     gaps: [500_000, 300_000, 100_000].map((ms) => ({
-      ...{ fromMs: START_MS + ms, toMs: START_MS + ms + 100_000, records: 1, reason: 'off' },
+      fromMs: START_MS + ms,
+      toMs: START_MS + ms + 100_000,
+      records: 1,
+      reason: 'off',
     })),
   });
   await history.stop();

@@ -16,7 +16,8 @@ describe('the command', () => {
     });
     expect(await runMain(['--help'])).toMatchObject({ code: 0, stderr: '' });
     expect(await runMain(['check', '-config', path])).toMatchObject({
-      ...{ code: 0, stderr: '' },
+      code: 0,
+      stderr: '',
       stdout: expect.stringMatching(`^# ${path} is valid\\. With all defaults:\n`),
     });
   });

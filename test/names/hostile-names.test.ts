@@ -37,7 +37,8 @@ describe.each([1, 2])('names that every object seems to have, with %i workers', 
     const options = {
       replicas: named.map(({ name, url }) => ({ name, url, models: 'auto' as const, engine: 'auto' })),
       config: { gateway: { workers } },
-      ...{ collector, stateDir },
+      collector,
+      stateDir,
     };
     {
       await using gateway = await startGateway(options);
@@ -52,7 +53,11 @@ describe.each([1, 2])('names that every object seems to have, with %i workers', 
       for (const name of NAMES) {
         const record = records.find(({ model }) => model === name);
         expect(record).toMatchObject({
-          ...{ status: 200, replica: name, model: name, tenant: name, feature: name },
+          status: 200,
+          replica: name,
+          model: name,
+          tenant: name,
+          feature: name,
           finish_reasons: /^[a-z_]+$/i.test(name) ? [name] : undefined,
         });
         expect(record).not.toHaveProperty('error_type');

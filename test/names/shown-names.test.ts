@@ -32,7 +32,8 @@ describe('a name that would control a terminal or turn the direction of writing'
     await using replica = await startFakeReplica({ list: { models: [MODEL] } });
     await using gateway = await startGateway({
       replicas: [{ name: 'a', url: replica.url, models: 'auto', engine: 'auto' }],
-      ...{ collector, config: { log: { requests: true } } },
+      collector,
+      config: { log: { requests: true } },
     });
     const response = await gateway.chat(
       { model: MODEL },

@@ -97,7 +97,9 @@ function encodeEverything(depth: SpanDepth, names: GenAiNames = 'pinned', dialec
   const failed = { replica: 'vllm-a', failure: '429', status: 429, duration_ms: 2, after_ms: 3 };
   const record = { ...FULL_RECORD, failed_attempts: [failed] };
   span.end(record, {
-    ...{ scheme: 'https', serverAddress: 'gateway.example', serverPort: 8443 },
+    scheme: 'https',
+    serverAddress: 'gateway.example',
+    serverPort: 8443,
     notes: FULL_NOTES,
   });
   const encoder = new SpanEncoder();

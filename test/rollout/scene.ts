@@ -64,7 +64,10 @@ export async function setUp(names: readonly string[], collector?: FakeCollector)
     ...(args.includes('--resume') ? [] : ['--admin', gateway.adminUrl]),
   ];
   return {
-    ...{ gateway, folder: folder.path, statePath, replicas },
+    gateway,
+    folder: folder.path,
+    statePath,
+    replicas,
     roll: (...args) => invoke(toArgs(args), TOKEN),
     begin: (args, options) => start(toArgs(args), TOKEN, options),
   };

@@ -19,21 +19,41 @@ const SUBJECT = { tenant: 'acme', month: '2026-11', timeZone: 'UTC', madeAt: '20
 const DIGEST = Buffer.alloc(16, 7).toString('base64');
 
 const record = (seq: number, fields: Partial<DigestedBilledRecord> = {}): DigestedBilledRecord => ({
-  ...{ instance: 'i', seq, ts: '2026-11-05T00:00:00.000Z', model: 'm' },
-  ...{ promptTokens: 3, completionTokens: 5, cachedTokens: 1, reasoningTokens: 2 },
-  ...{ gpuSeconds: 0.5, cost: { amount: 0.001, currency: 'EUR' }, digest: DIGEST },
+  instance: 'i',
+  seq,
+  ts: '2026-11-05T00:00:00.000Z',
+  model: 'm',
+  promptTokens: 3,
+  completionTokens: 5,
+  cachedTokens: 1,
+  reasoningTokens: 2,
+  gpuSeconds: 0.5,
+  cost: { amount: 0.001, currency: 'EUR' },
+  digest: DIGEST,
   ...fields,
 });
 
 const facts = (fields: Partial<GatewayFacts> = {}): GatewayFacts => ({
-  ...{ name: 'gw', instanceId: 'id', records: [], unnumbered: 0, losses: [], gaps: [], damagedBlocks: 0 },
-  ...{ recordsSince: '2026-10-01T00:00:00.000Z', lossesSince: '2026-10-01T00:00:00.000Z' },
+  name: 'gw',
+  instanceId: 'id',
+  records: [],
+  unnumbered: 0,
+  losses: [],
+  gaps: [],
+  damagedBlocks: 0,
+  recordsSince: '2026-10-01T00:00:00.000Z',
+  lossesSince: '2026-10-01T00:00:00.000Z',
   ...fields,
 });
 
 const loss = (first: number, last: number, fields: Partial<FactsOfLoss> = {}): FactsOfLoss => ({
-  ...{ instance: 'i', first, last, why: 'dropped', isKnown: true },
-  ...{ since: '2026-11-05T00:00:00.000Z', until: '2026-11-05T00:00:01.000Z' },
+  instance: 'i',
+  first,
+  last,
+  why: 'dropped',
+  isKnown: true,
+  since: '2026-11-05T00:00:00.000Z',
+  until: '2026-11-05T00:00:01.000Z',
   ...fields,
 });
 
@@ -58,8 +78,13 @@ it('has the sums of each day and model, and each currency apart', () => {
     ['2026-11-06', 'm', 1, { USD: '0.250000000000' }],
   ]);
   expect(total).toEqual({
-    ...{ requests: 4, prompt_tokens: 12, completion_tokens: 20, cached_tokens: 4, reasoning_tokens: 8 },
-    ...{ gpu_seconds: '2.000000000', costs: { EUR: '0.002000000000', USD: '0.250000000000' } },
+    requests: 4,
+    prompt_tokens: 12,
+    completion_tokens: 20,
+    cached_tokens: 4,
+    reasoning_tokens: 8,
+    gpu_seconds: '2.000000000',
+    costs: { EUR: '0.002000000000', USD: '0.250000000000' },
   });
   expect([complete, lacks]).toEqual([true, []]);
 });

@@ -14,7 +14,10 @@ test.each(EQUAL_REPLICAS)(
   'no equal replica is found, even by a bound of one alarm per hour: %s',
   (_title, scenario) => {
     const alarms = runWatch({ ...scenario, requestsPerSecond: 20 }, toRandom(1), {
-      ...{ ...UNTIL_FOUND, replicas: ['r0', 'r1', 'r2', 'r3'], seconds: 900, endsWithAlarm: false },
+      ...UNTIL_FOUND,
+      replicas: ['r0', 'r1', 'r2', 'r3'],
+      seconds: 900,
+      endsWithAlarm: false,
       falseAlarmsPerDay: 24,
     });
     expect(alarms).toEqual([]);

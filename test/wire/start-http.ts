@@ -50,10 +50,7 @@ export async function startHttp(
 }
 
 function toMaterial({ cert, key }: CertificatePair): TlsMaterial {
-  return {
-    ...{ pairs: [{ cert, key }], clientCa: null, minVersion: 'TLSv1.2' },
-    ticketKeys: randomBytes(48),
-  };
+  return { pairs: [{ cert, key }], clientCa: null, minVersion: 'TLSv1.2', ticketKeys: randomBytes(48) };
 }
 
 function stop(server: HttpServer): void {

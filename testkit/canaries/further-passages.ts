@@ -136,7 +136,8 @@ const FURTHER: readonly SentPassage[] = [
 /** All ways in which text passes. */
 export const ALL_PASSAGES: readonly SentPassage[] = [
   ...PASSAGES.map(({ path = CHAT, body, fields, script, name }) => ({
-    ...{ name, bytes: post(path, body, fields) },
+    name,
+    bytes: post(path, body, fields),
     ...(script === undefined ? {} : { script }),
   })),
   ...FURTHER,

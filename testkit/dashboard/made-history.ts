@@ -31,9 +31,17 @@ export const toSince = (since: string | null): string => {
 export const makeSums = (changes: Partial<UsageJson['total']> = {}): UsageJson['total'] => {
   const { requests = 240 } = changes;
   return {
-    ...{ requests, attempts: requests, errors: 0, client_errors: 0, canceled: 0, without_usage: 0 },
-    ...{ prompt_tokens: requests * 312, completion_tokens: requests * 128, cached_tokens: requests * 64 },
-    ...{ reasoning_tokens: 0, gpu_seconds: requests * 0.9 },
+    requests,
+    attempts: requests,
+    errors: 0,
+    client_errors: 0,
+    canceled: 0,
+    without_usage: 0,
+    prompt_tokens: requests * 312,
+    completion_tokens: requests * 128,
+    cached_tokens: requests * 64,
+    reasoning_tokens: 0,
+    gpu_seconds: requests * 0.9,
     e2e_ms: { mean: 1_400, p50: 1_240, p95: 3_480 },
     ttft_ms: { count: requests, mean: 130, p50: 118, p95: 290 },
     costs: { EUR: requests * 0.9 * (2.49 / 3_600) },
@@ -50,14 +58,26 @@ export const makeRow = (
 
 /** An answer of GET /admin/usage, with these changes. */
 export const makeUsage = (changes: Partial<UsageJson> = {}): UsageJson => ({
-  ...{ rows: [], total: makeSums(), since: secondsAgo(3_600), until: MADE_AT, time_zone: 'Europe/Berlin' },
-  ...{ by: [], resolution: 'minute', complete: true, ...KEPT },
+  rows: [],
+  total: makeSums(),
+  since: secondsAgo(3_600),
+  until: MADE_AT,
+  time_zone: 'Europe/Berlin',
+  by: [],
+  resolution: 'minute',
+  complete: true,
+  ...KEPT,
   ...changes,
 });
 
 /** An answer of GET /admin/timeline with these events. */
 export const makeTimeline = (events: readonly TimelineEvent[], since = secondsAgo(300)): TimelineJson => ({
-  ...{ events, next: null, since, until: MADE_AT, time_zone: 'Europe/Berlin', ...KEPT },
+  events,
+  next: null,
+  since,
+  until: MADE_AT,
+  time_zone: 'Europe/Berlin',
+  ...KEPT,
 });
 
 /** An answer of GET /admin/records/{id} with these records. */

@@ -52,8 +52,14 @@ export const makeReplicaTraffic = ({
     attempts,
     attempts_per_s: attempts / 60,
     outcomes: {
-      ...{ success: attempts - errors - client_errors - canceled, error: errors, not_connected: 0 },
-      ...{ loading: 0, client_error: client_errors, canceled, repeated: 0, other: 0 },
+      success: attempts - errors - client_errors - canceled,
+      error: errors,
+      not_connected: 0,
+      loading: 0,
+      client_error: client_errors,
+      canceled,
+      repeated: 0,
+      other: 0,
       ...outcomes,
     },
   };
@@ -61,8 +67,15 @@ export const makeReplicaTraffic = ({
 
 /** No attempt in the last minute. */
 export const NO_TRAFFIC: ReplicaTraffic = makeReplicaTraffic({
-  ...{ requests: 0, output_tokens_per_s: 0, gpu_seconds: null, cost: null, currency: null },
-  ...{ ttft_p50_ms: null, ttft_p95_ms: null, latency_p50_ms: null, latency_p95_ms: null },
+  requests: 0,
+  output_tokens_per_s: 0,
+  gpu_seconds: null,
+  cost: null,
+  currency: null,
+  ttft_p50_ms: null,
+  ttft_p95_ms: null,
+  latency_p50_ms: null,
+  latency_p95_ms: null,
 });
 
 const SLICES = 60;
@@ -161,8 +174,13 @@ export function makeOverview(changes: Partial<Overview> = {}): Overview {
     time: MADE_AT,
     started_at: secondsAgo(11_000),
     gateway: {
-      ...{ name: 'gw-a', host: 'edge-1', pid: 4_711, version: '0.1.0', workers: 2 },
-      ...{ started_at: secondsAgo(11_000), config_loaded_at: secondsAgo(600) },
+      name: 'gw-a',
+      host: 'edge-1',
+      pid: 4_711,
+      version: '0.1.0',
+      workers: 2,
+      started_at: secondsAgo(11_000),
+      config_loaded_at: secondsAgo(600),
     },
     trace_url_template: null,
     last_minute: makeTraffic(),
@@ -181,8 +199,16 @@ export function makeOverview(changes: Partial<Overview> = {}): Overview {
       waiting: 0,
     },
     stats: {
-      ...{ recorded: 24_000, exported: 23_990, queued: 10, dropped: 0, rejected: 0, failed_calls: 0 },
-      ...{ lost: 0, restored: 0, spooled: 0, unreadable: 0 },
+      recorded: 24_000,
+      exported: 23_990,
+      queued: 10,
+      dropped: 0,
+      rejected: 0,
+      failed_calls: 0,
+      lost: 0,
+      restored: 0,
+      spooled: 0,
+      unreadable: 0,
     },
     queue_size: 16_384,
     export_to: 'otlp',

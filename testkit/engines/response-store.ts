@@ -87,29 +87,34 @@ function toObject(id: string, status: StoredStatus): object {
   const isOpen = status === 'queued' || status === 'in_progress';
   const hasOutput = status === 'completed' || status === 'incomplete';
   return {
-    ...{
-      id,
-      created_at: 1_780_000_000,
-      incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
-    },
-    ...{ instructions: null, metadata: null, model: 'm', object: 'response' },
+    id,
+    created_at: 1_780_000_000,
+    incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
+    instructions: null,
+    metadata: null,
+    model: 'm',
+    object: 'response',
     output: hasOutput
       ? [
           {
-            ...{ id: 'msg_1', role: 'assistant', status: 'completed', type: 'message' },
+            id: 'msg_1',
+            role: 'assistant',
+            status: 'completed',
+            type: 'message',
             content: [{ type: 'output_text', text: 'status: "queued"', annotations: [], logprobs: null }],
           },
         ]
       : [],
-    ...{
-      parallel_tool_calls: true,
-      temperature: 1,
-      tool_choice: 'auto',
-      tools: [],
-      top_p: 1,
-      background: true,
-    },
-    ...{ max_output_tokens: 6000, service_tier: 'auto', status, truncation: 'disabled' },
+    parallel_tool_calls: true,
+    temperature: 1,
+    tool_choice: 'auto',
+    tools: [],
+    top_p: 1,
+    background: true,
+    max_output_tokens: 6000,
+    service_tier: 'auto',
+    status,
+    truncation: 'disabled',
     usage:
       isOpen || !hasOutput
         ? null

@@ -105,7 +105,8 @@ export class Load {
     this.#maxOpen = maxOpen;
     this.#agents = agents;
     this.#running = sendInOpenLoop({
-      ...{ perSecond, maxBurst: MAX_BURST },
+      perSecond,
+      maxBurst: MAX_BURST,
       hasRoom: () => this.#open.size < this.#maxOpen,
       begin: () => this.#begin(),
       isStopped: () => this.#isStopped,

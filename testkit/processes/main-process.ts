@@ -39,7 +39,8 @@ export function spawnMain(
   const limited = maxFiles === undefined ? [] : ['bash', '-c', `ulimit -n ${maxFiles}; exec "$@"`, 'bash'];
   const [file = '', ...words] = [...limited, ...command];
   const child = spawn(file, words, {
-    ...{ env: { ...quickStart(), ...env }, cwd },
+    env: { ...quickStart(), ...env },
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close').then(([code, signal]) => ({ code, signal }));

@@ -69,7 +69,10 @@ export async function serveOnOwnDisk(
     replicas: [{ name: 'a', url: replica.url, models: ['m'], engine: 'openai' }],
     export: {
       ...(collectorUrl === undefined ? { to: 'file' } : { endpoint: collectorUrl }),
-      ...{ queue_size: 50, batch_size: 25, interval: '10ms', retry: { initial: '10ms', max: '50ms' } },
+      queue_size: 50,
+      batch_size: 25,
+      interval: '10ms',
+      retry: { initial: '10ms', max: '50ms' },
       file: { max_size: '8MiB', max_total: '16MiB' },
     },
     metrics: { otlp: false },
@@ -99,7 +102,10 @@ export async function serveOnOwnDisk(
   const url = `http://127.0.0.1:${port}`;
   const toPath = (name: string) => join(`/proc/${child.pid}/root`, disk, name);
   const started: GatewayOnOwnDisk = {
-    ...{ url, closed, log, stderr: text(child.stderr) },
+    url,
+    closed,
+    log,
+    stderr: text(child.stderr),
     read: (name) => readFile(toPath(name), 'utf8'),
     async fill() {
       // In steps, so that the last page is taken, too.

@@ -46,7 +46,10 @@ export function generateInstance(
     const seq = index + 1;
     const record: RequestRecord = {
       ...FULL_RECORD,
-      ...{ instance, seq, prompt_tokens: seq, completion_tokens: seq % 7 },
+      instance,
+      seq,
+      prompt_tokens: seq,
+      completion_tokens: seq % 7,
       e2e_ms: seq / 3,
       request_id: `request-${seq}`,
       ...fields,
@@ -87,8 +90,14 @@ function toSpan(record: RequestRecord): ReadableSpan {
     endTime: [2, 0],
     status: { code: 0 },
     attributes: toRequestAttributes(record, { scheme: 'http' }),
-    ...{ links: [], events: [], duration: [1, 0], ended: true, resource: resourceFromAttributes({}) },
+    links: [],
+    events: [],
+    duration: [1, 0],
+    ended: true,
+    resource: resourceFromAttributes({}),
     instrumentationScope: { name: 'spangate' },
-    ...{ droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
   };
 }

@@ -77,8 +77,14 @@ export const FULL_RECORD: Required<Omit<RequestRecord, 'failed_attempts'>> = Obj
 /** Everything that a request may say of itself beside its record. */
 export const FULL_NOTES: Required<RequestNotes> = {
   parameters: {
-    ...{ temperature: 1, topP: 0.9, topK: 40, frequencyPenalty: 0.5, presencePenalty: -0.5 },
-    ...{ seed: 7, choiceCount: 2, outputType: 'json' },
+    temperature: 1,
+    topP: 0.9,
+    topK: 40,
+    frequencyPenalty: 0.5,
+    presencePenalty: -0.5,
+    seed: 7,
+    choiceCount: 2,
+    outputType: 'json',
   },
   names: { user: 'u-1', session: 's-1', agent: 'researcher', prompt: 'support', promptVersion: '12' },
 };

@@ -100,7 +100,10 @@ export async function startFakeApiServer({
     const type = slices.has(name) ? 'MODIFIED' : 'ADDED';
     const endpoints = slice.pods.map((pod) => pods.toEndpoint(pod));
     const object = {
-      ...{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', addressType, ports },
+      kind: 'EndpointSlice',
+      apiVersion: 'discovery.k8s.io/v1',
+      addressType,
+      ports,
       metadata: { name, namespace: 'llm', resourceVersion: String(version) },
       endpoints: endpoints.length === 0 ? null : endpoints,
     };
@@ -111,7 +114,8 @@ export async function startFakeApiServer({
 
   const respondToPatch = async (request: IncomingMessage, response: ServerResponse, pod: string) => {
     const patch = {
-      ...{ pod, contentType: request.headers['content-type'] },
+      pod,
+      contentType: request.headers['content-type'],
       body: JSON.parse(await text(request)),
     };
     if (answers.patch !== null) answers.patch(response);
@@ -164,7 +168,10 @@ export async function startFakeApiServer({
   const port = await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
-    ...{ calls: calls.items, patches: patches.items, pods, untilPatches: (count) => patches.count(count) },
+    calls: calls.items,
+    patches: patches.items,
+    pods,
+    untilPatches: (count) => patches.count(count),
     async untilCalls(count, isFitting = () => true) {
       await calls.until(() => calls.items.filter(isFitting).length >= count);
       return calls.items.filter(isFitting);

@@ -78,8 +78,11 @@ export class FakePods {
     return [
       200,
       {
-        ...{ kind: 'Pod', apiVersion: 'v1', metadata: { name, namespace: 'llm', uid } },
-        ...{ spec: { readinessGates }, status: { conditions: [...conditions.values()] } },
+        kind: 'Pod',
+        apiVersion: 'v1',
+        metadata: { name, namespace: 'llm', uid },
+        spec: { readinessGates },
+        status: { conditions: [...conditions.values()] },
       },
     ];
   }

@@ -83,8 +83,14 @@ export class SimulatedEngine {
     const { sticksNext: isStuck } = this;
     this.sticksNext = false;
     this.#work.push({
-      ...{ request, promptLeft, completionLeft, isStuck, sentMs: nowMs, firstTokenMs: null },
-      ...{ silentSinceMs: nowMs, isAnswering: false },
+      request,
+      promptLeft,
+      completionLeft,
+      isStuck,
+      sentMs: nowMs,
+      firstTokenMs: null,
+      silentSinceMs: nowMs,
+      isAnswering: false,
     });
   }
 

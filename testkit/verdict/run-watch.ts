@@ -27,7 +27,10 @@ const TOLERANCE = 1.05;
 
 /** The settings for one replica that is watched until it is found bad. */
 export const UNTIL_FOUND: WatchSettings = {
-  ...{ replicas: ['r0'], seconds: 3_600, endsWithAlarm: true, isProbation: false },
+  replicas: ['r0'],
+  seconds: 3_600,
+  endsWithAlarm: true,
+  isProbation: false,
   falseAlarmsPerDay: FALSE_ALARMS_PER_DAY,
 };
 

@@ -75,7 +75,13 @@ export function createPairs(scenario: PairScenario, random: () => number): () =>
     const [own, peer] = [sideOf(true), sideOf(false)];
     const isOk = own.outcome === 'ok' && peer.outcome === 'ok';
     return {
-      ...{ shadow: 's', primary: 'p', model: 'm', endpoint: '/v1/chat/completions', stream: true, own, peer },
+      shadow: 's',
+      primary: 'p',
+      model: 'm',
+      endpoint: '/v1/chat/completions',
+      stream: true,
+      own,
+      peer,
       promptTokens: Math.round(prompt),
       sameToolCalls: null,
       output:

@@ -17,7 +17,9 @@ const through =
 
 /** Changes the record of a whole call on its way. */
 const changed = (source: string, outcome: string, name: string, change: Change): TlsAttack => ({
-  ...{ name, source, outcome },
+  name,
+  source,
+  outcome,
   act: through(({ tls, change: use }, target) => {
     use(change);
     tls.write(keptCall(target));
@@ -26,7 +28,9 @@ const changed = (source: string, outcome: string, name: string, change: Change):
 
 /** Sends the head of a call, then lets the attack end the connection within the body. */
 const inBody = (source: string, outcome: string, name: string, end: Change): TlsAttack => ({
-  ...{ name, source, outcome },
+  name,
+  source,
+  outcome,
   act: through(async ({ tls, change }, target) => {
     const head = callWith(target, [`Content-Length: ${BODY.length}`], '');
     await new Promise((resolve) => tls.write(head, resolve));
@@ -172,7 +176,10 @@ function resumptions(version: 'TLSv1.3' | 'TLSv1.2'): readonly TlsAttack[] {
   const at = (where: (ticket: Buffer) => number) => (session: Buffer, ticket: Buffer) =>
     flips(session.indexOf(ticket) + where(ticket))(session, null as never);
   const attack = (name: string, outcome: string, change: (session: Buffer, ticket: Buffer) => Buffer) => ({
-    ...{ name: `${name}, ${version}`, source, outcome: `${outcome}, 200`, effects: 1 },
+    name: `${name}, ${version}`,
+    source,
+    outcome: `${outcome}, 200`,
+    effects: 1,
     act: resume(change),
   });
   return [

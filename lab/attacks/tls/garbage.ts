@@ -4,7 +4,9 @@ import { openTcp, readToClose, send } from './send.ts';
 import type { TlsAttack } from './tls-attack.ts';
 
 const sent = (source: string, outcome: string, name: string, make: () => Buffer): TlsAttack => ({
-  ...{ name, source, outcome },
+  name,
+  source,
+  outcome,
   act: ({ url }) => send(url, make()),
 });
 const hex = (text: string) => Buffer.from(text, 'hex');

@@ -21,7 +21,9 @@ import type { TlsAttack } from './tls-attack.ts';
 
 /** A ClientHello, and what the gateway says to it: alerts have their numbers from RFC 8446 6. */
 const hello = (source: string, outcome: string, name: string, given: Hello): TlsAttack => ({
-  ...{ name, source, outcome },
+  name,
+  source,
+  outcome,
   act: ({ url }) => send(url, clientHello(given)),
 });
 const tls13 = (...extensions: readonly Buffer[]): Hello => ({ extensions: withTls13(...extensions) });

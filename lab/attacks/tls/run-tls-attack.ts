@@ -123,7 +123,10 @@ async function run(
     if (leftOpen === 0 || performance.now() - startedMs > MAX_CLOSING_MS) break;
   }
   return {
-    ...{ outcome, effects, nextOutcomes, leftOpen },
+    outcome,
+    effects,
+    nextOutcomes,
+    leftOpen,
     grownBytes: Math.max(...costs.map(({ grownBytes }) => grownBytes)),
     longestTurnMs: Math.max(...costs.map(({ longestTurnMs }) => longestTurnMs)),
     defects: costs.flatMap(({ defects }) => defects),

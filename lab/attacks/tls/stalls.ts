@@ -39,14 +39,16 @@ const stalled = (
   outcome: string,
   each: (socket: Socket) => void | Promise<void>,
 ): TlsAttack => ({
-  ...{ name: `${CROWD} handshakes: ${name}`, outcome },
+  name: `${CROWD} handshakes: ${name}`,
+  outcome,
   source: 'Hansen 2009, "Slowloris"; RFC 8446 D.5',
   act: crowd(each),
 });
 
 /** Leaves a crowd of handshakes at this byte of the hello; `null`: when the gateway has answered. */
 const left = (name: string, at: number | null, leave: (socket: Socket) => void): TlsAttack => ({
-  ...{ name: `${CROWD} handshakes that a client ${name}`, outcome: 'closed' },
+  name: `${CROWD} handshakes that a client ${name}`,
+  outcome: 'closed',
   source: 'RFC 9293 3.6; CVE-2011-1473',
   act: async ({ url }) => {
     await Promise.all(

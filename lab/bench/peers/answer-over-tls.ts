@@ -50,12 +50,17 @@ class Answer implements RequestBodySink {
 async function serveHttp1(): Promise<void> {
   const server = new HttpServer(
     {
-      ...{ maxHeadBytes: 32_768, headTimeoutMs: 15_000, keepAliveMs: 75_000, sendTimeoutMs: 300_000 },
+      maxHeadBytes: 32_768,
+      headTimeoutMs: 15_000,
+      keepAliveMs: 75_000,
+      sendTimeoutMs: 300_000,
       maxDiscardedBytes: 65_536,
     },
     {
       pairs: [{ cert: cert ?? '', key: key ?? '' }],
-      ...{ clientCa: null, minVersion: 'TLSv1.3', ticketKeys: new Uint8Array(48) },
+      clientCa: null,
+      minVersion: 'TLSv1.3',
+      ticketKeys: new Uint8Array(48),
     },
     {
       clock: new DeadlineClock(500),

@@ -106,7 +106,10 @@ function toLines({ names, lowerNames, values }: Fields, without: readonly string
 
 const server = new HttpServer(
   {
-    ...{ maxHeadBytes: 32_768, headTimeoutMs: 15_000, keepAliveMs: 75_000, sendTimeoutMs: 300_000 },
+    maxHeadBytes: 32_768,
+    headTimeoutMs: 15_000,
+    keepAliveMs: 75_000,
+    sendTimeoutMs: 300_000,
     maxDiscardedBytes: 65_536,
   },
   null,

@@ -53,7 +53,9 @@ function toConfig(
   const { port, replicaPorts, collectorPort, closedPort, tls } = surroundings;
   return JSON.stringify({
     gateway: {
-      ...{ listen: `127.0.0.1:${port}`, admin_listen: '127.0.0.1:0', workers },
+      listen: `127.0.0.1:${port}`,
+      admin_listen: '127.0.0.1:0',
+      workers,
       ...(tls && { tls: { cert: tls.certPath, key: tls.keyPath, min_version: 'TLSv1.3' } }),
     },
     state_dir: './state',

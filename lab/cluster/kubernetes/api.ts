@@ -120,7 +120,9 @@ export class KubernetesApi {
   ): Promise<IncomingMessage> {
     const content = body === undefined ? '' : JSON.stringify(body);
     const outgoing = request(this.#origin + path, {
-      ...{ method, agent: this.#agent, ...(signal === undefined ? {} : { signal }) },
+      method,
+      agent: this.#agent,
+      ...(signal === undefined ? {} : { signal }),
       headers: {
         authorization: `Bearer ${this.#token}`,
         'content-type': type,

@@ -112,8 +112,13 @@ export async function startControlPlane(
   const { gitVersion } = await api.get<{ gitVersion: string }>('/version');
   const moved = parts.move();
   return {
-    ...{ api, kubeconfig: files.kubeconfig, ca: files.ca, signingKeyPath: files.signingKeyPath },
-    ...{ version: gitVersion, auditPath: join(folder, 'audit.log'), startApiServer },
+    api,
+    kubeconfig: files.kubeconfig,
+    ca: files.ca,
+    signingKeyPath: files.signingKeyPath,
+    version: gitVersion,
+    auditPath: join(folder, 'audit.log'),
+    startApiServer,
     kubectl: async (...args) => {
       const options = { maxBuffer: 64 << 20 };
       // What it has cached of an earlier cluster at this address is not true of this one.
@@ -170,12 +175,16 @@ async function writeFiles(folder: string) {
   const files = {
     'tokens.csv': `${token},admin,admin,system:masters\n`,
     'audit.json': JSON.stringify({
-      ...{ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived'] },
+      apiVersion: 'audit.k8s.io/v1',
+      kind: 'Policy',
+      omitStages: ['RequestReceived'],
       rules: [{ level: 'Metadata', userGroups: ['system:serviceaccounts:llm'] }, { level: 'None' }],
     }),
     // The pods are played by the lab: this stage fits none, and keeps kwok from its own.
     'stages.yaml': JSON.stringify({
-      ...{ apiVersion: 'kwok.x-k8s.io/v1alpha1', kind: 'Stage', metadata: { name: 'no-pod' } },
+      apiVersion: 'kwok.x-k8s.io/v1alpha1',
+      kind: 'Stage',
+      metadata: { name: 'no-pod' },
       spec: {
         resourceRef: { apiGroup: 'v1', kind: 'Pod' },
         selector: { matchLabels: { 'spangate.lab/never': 'true' } },
@@ -183,7 +192,9 @@ async function writeFiles(folder: string) {
       },
     }),
     'kubeconfig.json': JSON.stringify({
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'lab' },
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'lab',
       clusters: [{ name: 'lab', cluster: { server: `https://${HOST_IP}`, 'certificate-authority': caPath } }],
       users: [{ name: 'admin', user: { token } }],
       contexts: [{ name: 'lab', context: { cluster: 'lab', user: 'admin' } }],
@@ -191,12 +202,16 @@ async function writeFiles(folder: string) {
   };
   for (const [name, content] of Object.entries(files)) await writeFile(path(name), content);
   return {
-    ...{ ca, caPath, token, certPath: path('server.crt'), keyPath: path('server.key') },
-    ...{ publicPath: path('sa.pub'), signingKeyPath: path('sa.key'), tokensPath: path('tokens.csv') },
-    ...{
-      policyPath: path('audit.json'),
-      stagePath: path('stages.yaml'),
-      kubeconfig: path('kubeconfig.json'),
-    },
+    ca,
+    caPath,
+    token,
+    certPath: path('server.crt'),
+    keyPath: path('server.key'),
+    publicPath: path('sa.pub'),
+    signingKeyPath: path('sa.key'),
+    tokensPath: path('tokens.csv'),
+    policyPath: path('audit.json'),
+    stagePath: path('stages.yaml'),
+    kubeconfig: path('kubeconfig.json'),
   };
 }

@@ -46,8 +46,14 @@ export function createEngineImage(): EngineImage {
       const { name } = pod.metadata;
       const speed = { ttftMs: settings.ttftMs ?? 20, gapMs: settings.gapMs ?? 4, tokens: 16 };
       const replica = createSimulatedReplica({
-        ...{ name, host: ip, port, ...speed, models: settings.models ?? ['m'] },
-        ...{ errorRate: settings.errorRate ?? 0, faults: ['status_500'], seed: 1 + count },
+        name,
+        host: ip,
+        port,
+        ...speed,
+        models: settings.models ?? ['m'],
+        errorRate: settings.errorRate ?? 0,
+        faults: ['status_500'],
+        seed: 1 + count,
       });
       const stopped = new AbortController();
       const loading = settings.loadingMs === undefined ? null : await startLoading(ip, port);

@@ -108,7 +108,11 @@ export function createGatewayImage(folder: string): GatewayImage {
 
 function toGateway(pod: Pod, ip: string, child: Child, network: string): GatewayContainer {
   return {
-    ...{ pod, url: `http://${ip}:8080`, adminUrl: `http://${ip}:9090`, pid: child.pid, lines: child.lines },
+    pod,
+    url: `http://${ip}:8080`,
+    adminUrl: `http://${ip}:9090`,
+    pid: child.pid,
+    lines: child.lines,
     get hasExited() {
       return child.hasExited;
     },

@@ -157,8 +157,16 @@ export class Kubelet implements AsyncDisposable {
     const where = { folder, claims: join(this.#folder, 'claims'), fsGroup: FS_GROUP };
     const ip = image.nextIp();
     const running: Running = {
-      ...{ pod, ip, folder, container: null, isAnswering: false, isStopping: false, told: '' },
-      ...{ volumes: new Map(), env: {}, telling: Promise.resolve() },
+      pod,
+      ip,
+      folder,
+      container: null,
+      isAnswering: false,
+      isStopping: false,
+      told: '',
+      volumes: new Map(),
+      env: {},
+      telling: Promise.resolve(),
     };
     this.#running.set(uid, running);
     const { volumes, env, hostsPath } = await this.#persist(async () => ({
@@ -244,7 +252,10 @@ export class Kubelet implements AsyncDisposable {
       lastTransitionTime: now,
     });
     const status = {
-      ...{ phase: 'Running', podIP: ip, podIPs: [{ ip }], startTime: now },
+      phase: 'Running',
+      podIP: ip,
+      podIPs: [{ ip }],
+      startTime: now,
       conditions: [
         condition('Initialized', true),
         condition('ContainersReady', isAnswering),
@@ -252,8 +263,13 @@ export class Kubelet implements AsyncDisposable {
       ],
       containerStatuses: [
         {
-          ...{ name: spec.name, image: spec.image, imageID: '', ready: isAnswering, restartCount: 0 },
-          ...{ started: isStarted, state: { running: { startedAt: now } } },
+          name: spec.name,
+          image: spec.image,
+          imageID: '',
+          ready: isAnswering,
+          restartCount: 0,
+          started: isStarted,
+          state: { running: { startedAt: now } },
         },
       ],
     };

@@ -68,7 +68,8 @@ async function requestToken(
   const { namespace = 'default', name, uid } = pod.metadata;
   const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${pod.spec.serviceAccountName}/token`;
   const request = {
-    ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
     spec: { expirationSeconds, boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name, uid } },
   };
   return (await api.create<TokenRequest>(account, request)).status.token;

@@ -165,7 +165,9 @@ const flagger: Scene = {
 async function startPrometheus(stage: Stage): Promise<void> {
   const path = join(stage.folder, 'prometheus.yml');
   const job = {
-    ...{ job_name: 'spangate', scrape_interval: '2s', authorization: { credentials: stage.readToken } },
+    job_name: 'spangate',
+    scrape_interval: '2s',
+    authorization: { credentials: stage.readToken },
     static_configs: [{ targets: ['spangate-admin:9090'] }],
   };
   await writeFile(path, JSON.stringify({ scrape_configs: [job] }));

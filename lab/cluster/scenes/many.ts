@@ -19,7 +19,9 @@ function toSlice(index: number): object {
     };
   });
   return {
-    ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', addressType: 'IPv4' },
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    addressType: 'IPv4',
     metadata: { name: `many-${index}`, labels: { 'kubernetes.io/service-name': 'many' } },
     ports: [{ name: 'http', port: PORT, protocol: 'TCP' }],
     endpoints,

@@ -24,8 +24,10 @@ export class DayClock {
     };
     const clearTimer = (timer: Timer) => void this.#timers.delete(timer);
     Object.assign(globalThis, {
-      ...{ setTimeout: setTimer(false), clearTimeout: clearTimer },
-      ...{ setInterval: setTimer(true), clearInterval: clearTimer },
+      setTimeout: setTimer(false),
+      clearTimeout: clearTimer,
+      setInterval: setTimer(true),
+      clearInterval: clearTimer,
     });
     Date.now = () => this.epochMs;
     this.#show();

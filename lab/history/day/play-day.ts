@@ -128,8 +128,12 @@ class Player {
 
   get result(): PlayedDay {
     return {
-      ...{ counted: this.#counted, missing: this.#missing, money: this.#money },
-      ...{ ledgers: this.#ledgers, runs: this.#runs, failures: this.#failures },
+      counted: this.#counted,
+      missing: this.#missing,
+      money: this.#money,
+      ledgers: this.#ledgers,
+      runs: this.#runs,
+      failures: this.#failures,
     };
   }
 
@@ -137,7 +141,9 @@ class Player {
     const { openMs: nowMs, currency } = run;
     const opening = {
       ...({ kind: 'open', path: this.#path, settings: this.#settings ?? SETTINGS, nowMs } as const),
-      ...{ startMs: this.#startMs, prices: this.#prices, currency },
+      startMs: this.#startMs,
+      prices: this.#prices,
+      currency,
     };
     for (let index = 0; index < run.killedStarts; index++) {
       await this.#writer.killWhile(opening, this.#random() * KILL_START_WITHIN_MS);
@@ -147,9 +153,18 @@ class Player {
     this.#take(await this.#writer.ask(opening));
     if (this.#ended !== null) await this.#look(this.#ended);
     this.#life = {
-      ...{ run, instance, shares: new GpuShares(nowMs, this.#prices), open: new Map(), sent: [] },
-      ...{ doneMs: nowMs, hoursByPrice: 0, gpus: [], diskFullSinceMs: null, hasBeenFull: false },
-      ...{ isKilled: false, seq: 0 },
+      run,
+      instance,
+      shares: new GpuShares(nowMs, this.#prices),
+      open: new Map(),
+      sent: [],
+      doneMs: nowMs,
+      hoursByPrice: 0,
+      gpus: [],
+      diskFullSinceMs: null,
+      hasBeenFull: false,
+      isKilled: false,
+      seq: 0,
     };
     this.#stepEndMs = nowMs;
   }
@@ -294,8 +309,13 @@ class Player {
       const recorded = { arriveMs, instance, seq, leases: held.map(({ id }) => id) };
       this.#events.push({ atMs, kind: 'record', ...recorded, request: { fields, fate, hashCount } });
       life.sent.push({
-        ...{ instance, seq, request, endMs: atMs, currency: life.run.currency },
-        ...{ arriveEpochMs: this.#startMs + arriveMs, endEpochMs: this.#startMs + atMs },
+        instance,
+        seq,
+        request,
+        endMs: atMs,
+        currency: life.run.currency,
+        arriveEpochMs: this.#startMs + arriveMs,
+        endEpochMs: this.#startMs + atMs,
         shares: held.map(({ share }) => share),
       });
     }

@@ -72,7 +72,11 @@ const KINDS: readonly Kind[] = [
   { weight: 2, stream: true, attempts: 3 },
   // Streams that their client left: with running figures, and without.
   ...(['all', 'none'] as const).map((tokens) => ({
-    ...{ weight: 3, stream: true, tokens, errorType: 'client_closed', outcome: 'canceled' as const },
+    weight: 3,
+    stream: true,
+    tokens,
+    errorType: 'client_closed',
+    outcome: 'canceled' as const,
     why: 'client_closed',
   })),
   { weight: 3, status: 499, errorType: 'client_closed', tokens: 'none', outcome: 'canceled' },
@@ -165,7 +169,9 @@ function plan(arriveMs: number, random: () => number): DayRequest {
   const replica = REPLICAS[leases.at(-1)?.replica ?? -1]?.name;
   const promptTokens = 1 + whole(4_000);
   const fields: DayRequest['fields'] = {
-    ...{ endpoint: kind.endpoint ?? CHAT, status, stream },
+    endpoint: kind.endpoint ?? CHAT,
+    status,
+    stream,
     e2e_ms: endMs - arriveMs,
     model: errorType === 'model_not_found' ? `unknown-${whole(5)}` : pick(MODELS),
     ...(tenant !== null && { tenant }),
@@ -182,7 +188,12 @@ function plan(arriveMs: number, random: () => number): DayRequest {
   };
   const chance = random();
   return {
-    ...{ arriveMs, endMs, leases, fields, outcome, hashCount: 0 },
+    arriveMs,
+    endMs,
+    leases,
+    fields,
+    outcome,
+    hashCount: 0,
     why: outcome === null ? null : (kind.why ?? errorType ?? null),
     fate: chance < 0.0005 ? 'unencodable' : chance < 0.01 ? 'dropped' : 'queued',
   };

@@ -53,7 +53,10 @@ class Writer {
     });
     const ledger = new Ledger(LEDGER_INTERVAL_MS, {
       publish: (span) => this.#ledgers.push(span),
-      ...{ waitingCount: () => 0, clock: { ...systemClock, nowMs: () => clock.nowMs }, epochMs, log },
+      waitingCount: () => 0,
+      clock: { ...systemClock, nowMs: () => clock.nowMs },
+      epochMs,
+      log,
     });
     this.#ledger = tellLosses(ledger, (loss) => this.#history.loss(loss));
   }
@@ -143,7 +146,12 @@ class Writer {
     const { nowMs, epochMs } = this.#clock;
     const id = randomBytes(16).toString('hex');
     const record: RequestRecord = {
-      ...{ ...LEAST_RECORD, ...fields, request_id: id, trace_id: id, instance, seq },
+      ...LEAST_RECORD,
+      ...fields,
+      request_id: id,
+      trace_id: id,
+      instance,
+      seq,
       ts: new Date(epochMs - (nowMs - arriveMs)).toISOString(),
     };
     if (hashCount > 0)

@@ -131,7 +131,12 @@ export async function runRoom(
   const lanes = Array.from(
     { length: LANE_COUNT },
     (_, index): Lane => ({
-      ...{ index, ended: new Set(), endedTests: new Set(), trying: 0, carefulFile: '', isWorn: false },
+      index,
+      ended: new Set(),
+      endedTests: new Set(),
+      trying: 0,
+      carefulFile: '',
+      isWorn: false,
     }),
   );
   const isOver = (): boolean => performance.now() > deadlineMs;

@@ -88,7 +88,10 @@ export function planFault(chance: Chance, { gateways, workers, replicas }: Shape
       return { kind, atMs, gateway, worker: chance.below(workers) };
     case 'kill_worker':
       return {
-        ...{ kind, atMs, gateway, worker: chance.below(workers) },
+        kind,
+        atMs,
+        gateway,
+        worker: chance.below(workers),
         afterSteps: chance.chance(50) ? 0 : chance.below(100),
       };
     case 'stall':
@@ -120,9 +123,7 @@ export function planUnawareGateway(chance: Chance, { gateways, replicas }: Shape
   return [
     fault,
     { kind: 'drain', atMs, gateway, replica: chance.below(replicas) },
-    ...Array.from({ length: 1 + chance.below(3) }, () => ({
-      ...{ kind: 'look' as const, atMs: later(), gateway },
-    })),
+    ...Array.from({ length: 1 + chance.below(3) }, () => ({ kind: 'look' as const, atMs: later(), gateway })),
     ...Array.from({ length: 1 + chance.below(3) }, (_, at) => planClient(chance, `u${at}`, other, later())),
   ];
 }
@@ -137,19 +138,30 @@ export function planBusyGateway(chance: Chance, { gateways, replicas }: Shape): 
       const request = planRequest(chance, `b${at}`);
       const answers = request.answers.map(
         (answer): AnswerPlan => ({
-          ...{ ...answer, status: 200, kind: 'stream', framing: 'chunked', breakAt: null, isSilent: false },
-          ...{ events: 6 + chance.below(6), gapMs: chance.between(100, 400) },
+          ...answer,
+          status: 200,
+          kind: 'stream',
+          framing: 'chunked',
+          breakAt: null,
+          isSilent: false,
+          events: 6 + chance.below(6),
+          gapMs: chance.between(100, 400),
         }),
       );
       const long: RequestPlan = { ...request, path: '/v1/completions', stream: true, answers };
       return {
-        ...{ kind: 'client', gateway: other, pauseMs: 0 },
-        ...{ atMs: atMs - chance.between(0, 900), requests: [long] },
+        kind: 'client',
+        gateway: other,
+        pauseMs: 0,
+        atMs: atMs - chance.between(0, 900),
+        requests: [long],
       };
     }),
     { kind: 'drain', atMs, gateway, replica: chance.below(replicas) },
     ...Array.from({ length: 3 }, () => ({
-      ...{ kind: 'look' as const, atMs: atMs + chance.between(100, 2_500), gateway },
+      kind: 'look' as const,
+      atMs: atMs + chance.between(100, 2_500),
+      gateway,
     })),
   ];
 }

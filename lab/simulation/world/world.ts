@@ -70,7 +70,9 @@ export class World {
     this.network.onWrite = this.chronicle.onWrite;
     const requests = plan.actions.flatMap((action) => (action.kind === 'client' ? action.requests : []));
     this.parts = {
-      ...{ schedule: this.schedule, network: this.network, chronicle: this.chronicle },
+      schedule: this.schedule,
+      network: this.network,
+      chronicle: this.chronicle,
       plans: new Map(requests.map((request) => [request.id, request])),
     };
     this.collector = new Collector(this.parts);
@@ -88,7 +90,9 @@ export class World {
         network: this.network,
       });
       return new GatewayNode(index, machine, {
-        ...{ plan, program, parts: this.parts },
+        plan,
+        program,
+        parts: this.parts,
         onLog: (gateway, level, message, fields) =>
           this.note(`gateway ${gateway} logs ${level}: ${message} ${toText(fields)}`),
       });

@@ -59,7 +59,9 @@ function toCompletion(path: string, { model, n = 1, max_tokens: count = TOKENS, 
   const indexes = Array.from({ length: n }, (_, index) => index);
   const chunk = (content: string, finish: string | null) =>
     indexes.map((index) => ({
-      ...{ index, finish_reason: finish, logprobs: null },
+      index,
+      finish_reason: finish,
+      logprobs: null,
       ...(isChat ? { delta: { content } } : { text: content }),
     }));
   const chunkHead = { ...head, object: isChat ? 'chat.completion.chunk' : 'text_completion' };
@@ -68,9 +70,12 @@ function toCompletion(path: string, { model, n = 1, max_tokens: count = TOKENS, 
   const asksForUsage = body.stream_options?.include_usage === true;
   return {
     whole: {
-      ...{ ...head, object: isChat ? 'chat.completion' : 'text_completion', usage },
+      ...head,
+      object: isChat ? 'chat.completion' : 'text_completion',
+      usage,
       choices: indexes.map((index) => ({
-        ...{ index, finish_reason: 'stop' },
+        index,
+        finish_reason: 'stop',
         ...(isChat ? { message: { role: 'assistant', content: text } } : { text }),
       })),
     },

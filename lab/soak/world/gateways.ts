@@ -90,7 +90,10 @@ export async function startSoakGateway(settings: SoakGatewaySettings): Promise<S
         throw new Error(`the ${settings.name} gateway has ended by itself`);
       const { heapUsed, external, resources } = readFigures();
       return {
-        ...{ atS, resources, heapMb: heapUsed / MB, externalMb: external / MB },
+        atS,
+        resources,
+        heapMb: heapUsed / MB,
+        externalMb: external / MB,
         rssMb: readResidentBytes(gateway.pid) / MB,
         fds: readdirSync(`/proc/${gateway.pid}/fd`).length,
       };
@@ -101,7 +104,10 @@ export async function startSoakGateway(settings: SoakGatewaySettings): Promise<S
 
 /** A replica as the configuration names it. */
 export const toReplica = ({ name, url }: { readonly name: string; readonly url: string }, more = {}) => ({
-  ...{ name, url, models: ['m'], engine: 'vllm' },
+  name,
+  url,
+  models: ['m'],
+  engine: 'vllm',
   ...more,
 });
 
@@ -123,7 +129,9 @@ function toConfig(
     state_dir: join(folder, 'state'),
     replicas: replicas.map((replica) => toReplica(replica)),
     export: {
-      ...{ endpoint: collectorUrl, interval: '500ms', retry: { initial: '100ms', max: '1s' } },
+      endpoint: collectorUrl,
+      interval: '500ms',
+      retry: { initial: '100ms', max: '1s' },
       ledger: { interval: '5s' },
       protocol: workers === 1 ? 'http/json' : 'http/protobuf',
     },

@@ -65,10 +65,7 @@ export async function startWorld(folder: string): Promise<World> {
   const links = [await redis.openLink(), await redis.openLink()] as const;
   const start = async (name: string, workers: number, link: RedisLink, own: object) => {
     const shared = { folder, collectorUrl: collector.url, replicas: replicas.list };
-    const gateway = await startSoakGateway({
-      ...shared,
-      ...{ name, workers, redisUrl: link.url, own: { ...own } },
-    });
+    const gateway = await startSoakGateway({ ...shared, name, workers, redisUrl: link.url, own: { ...own } });
     return cleanUp.use(gateway);
   };
   const gateways = [
@@ -77,7 +74,14 @@ export async function startWorld(folder: string): Promise<World> {
   ] as const;
   const parts = cleanUp.move();
   return {
-    ...{ gateways, replicas, collector, recordFile, redis, links, journal, keys },
+    gateways,
+    replicas,
+    collector,
+    recordFile,
+    redis,
+    links,
+    journal,
+    keys,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }

@@ -44,19 +44,25 @@ function chronicleOf(seqs: readonly number[]): Chronicle {
   const chronicle = new Chronicle(new Schedule(() => undefined), { isCalm: false, isPunctual: false });
   const view: ClientView = {
     plan: {
-      ...{ id: TENANT, path: '/v1/embeddings', stream: false, asksUsage: false, promptChars: 1 },
-      ...{ pieces: 1, pieceGapMs: 0, answers: [planAnswer(createChance(1, 'answer'), false)] },
-      ...{ leavesAfterBytes: null, leaves: 'close', halfCloses: false },
+      id: TENANT,
+      path: '/v1/embeddings',
+      stream: false,
+      asksUsage: false,
+      promptChars: 1,
+      pieces: 1,
+      pieceGapMs: 0,
+      answers: [planAnswer(createChance(1, 'answer'), false)],
+      leavesAfterBytes: null,
+      leaves: 'close',
+      halfCloses: false,
     },
-    ...{
-      gateway: 0,
-      isPrompt: true,
-      startStep: 1,
-      isSent: true,
-      response: null,
-      hasLeft: false,
-      isOver: true,
-    },
+    gateway: 0,
+    isPrompt: true,
+    startStep: 1,
+    isSent: true,
+    response: null,
+    hasLeft: false,
+    isOver: true,
   };
   chronicle.onClientEnd(view);
   for (const [index, seq] of seqs.entries()) chronicle.onCollected(toRecord(`span ${index}`, seq));

@@ -23,7 +23,15 @@ test('seeds that were run twice are not counted as two worlds', () => {
 function line(commit: string, from: number, to: number): BlockResult & { readonly commit: string } {
   const seeds = to - from + 1;
   return {
-    ...{ commit, from, to, seeds, steps: 100 * seeds, requests: 3 * seeds, records: 2 * seeds },
-    ...{ simulatedMs: 12_000 * seeds, cpuMs: 100 * seeds, finding: null },
+    commit,
+    from,
+    to,
+    seeds,
+    steps: 100 * seeds,
+    requests: 3 * seeds,
+    records: 2 * seeds,
+    simulatedMs: 12_000 * seeds,
+    cpuMs: 100 * seeds,
+    finding: null,
   };
 }

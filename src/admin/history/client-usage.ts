@@ -57,7 +57,11 @@ async function answerUsage(client: UsageClient, search: string, history: Pick<Re
   if (step instanceof AdminError) return step;
   const answer = await askHistory(history, {
     kind: 'usage',
-    ...{ fromMs: span.fromMs, untilMs: span.untilMs, by, step, limit: MAX_ROWS },
+    fromMs: span.fromMs,
+    untilMs: span.untilMs,
+    by,
+    step,
+    limit: MAX_ROWS,
     // A token that names no client is its tenant.
     filters: { tenant: client.tenant, ...(client.name === null ? {} : { client: client.name }) },
   });

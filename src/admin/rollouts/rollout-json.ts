@@ -67,17 +67,24 @@ export function toRolloutSummary(known: KnownRollout, { nowMs, epochMs }: Clocks
   const { facts, tokenName, heardMs } = known;
   const { id, trace_id, sentence, problem, run, driver, started_at, ended_at, replica_count } = facts;
   return {
-    ...{ id, trace_id },
+    id,
+    trace_id,
     state: hasVanished(known, nowMs) ? 'vanished' : facts.state,
     asked: toAsked(facts),
     asked_by: facts.ask.by,
-    ...{ sentence, problem, run },
+    sentence,
+    problem,
+    run,
     driver: {
-      ...{ user: driver.user, host: driver.host, pid: driver.pid },
+      user: driver.user,
+      host: driver.host,
+      pid: driver.pid,
       token_name: tokenName,
       heard_at: new Date(epochMs - Math.max(0, nowMs - heardMs)).toISOString(),
     },
-    ...{ started_at, ended_at, replica_count },
+    started_at,
+    ended_at,
+    replica_count,
     done_count: facts.replicas.filter(({ stage }) => stage === 'done').length,
   };
 }
@@ -87,7 +94,9 @@ export function toRolloutJson(known: KnownRollout, clocks: Clocks): RolloutJson 
   const { root_span_id, given_up, plan, replicas } = known.facts;
   return {
     ...toRolloutSummary(known, clocks),
-    ...{ root_span_id, given_up, plan },
+    root_span_id,
+    given_up,
+    plan,
     replicas: replicas.map(({ seq: _, ...replica }) => replica),
   };
 }

@@ -55,7 +55,10 @@ export const showRollout = defineRoute({
 
 /** POST /admin/rollouts/{id}/pause. */
 export const pauseRollout = defineRoute({
-  ...{ method: 'POST', path: '/admin/rollouts/{id}/pause', params, role: 'operator' },
+  method: 'POST',
+  path: '/admin/rollouts/{id}/pause',
+  params,
+  role: 'operator',
   operationId: 'pauseRollout',
   summary: 'Let a rollout begin no further replica',
   description:
@@ -68,7 +71,10 @@ export const pauseRollout = defineRoute({
 
 /** POST /admin/rollouts/{id}/continue. */
 export const continueRollout = defineRoute({
-  ...{ method: 'POST', path: '/admin/rollouts/{id}/continue', params, role: 'operator' },
+  method: 'POST',
+  path: '/admin/rollouts/{id}/continue',
+  params,
+  role: 'operator',
   operationId: 'continueRollout',
   summary: 'Let a rollout that was paused go on',
   description:
@@ -80,7 +86,10 @@ export const continueRollout = defineRoute({
 
 /** POST /admin/rollouts/{id}/abort. */
 export const abortRollout = defineRoute({
-  ...{ method: 'POST', path: '/admin/rollouts/{id}/abort', params, role: 'operator' },
+  method: 'POST',
+  path: '/admin/rollouts/{id}/abort',
+  params,
+  role: 'operator',
   operationId: 'abortRollout',
   summary: 'End a rollout for good',
   description:

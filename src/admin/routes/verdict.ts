@@ -225,7 +225,11 @@ function toJson(answer: Answer): z.output<typeof verdictSchema> {
   const { figures, candidate, baseline, sinceEpochMs, fromEpochMs, untilEpochMs, gateways, pairs } = answer;
   const toTime = (epochMs: number) => new Date(epochMs).toISOString();
   return {
-    ...{ verdict, sentence, summary, reasons: [...reasons], requests },
+    verdict,
+    sentence,
+    summary,
+    reasons: [...reasons],
+    requests,
     baseline_requests: baselineRequests,
     requests_needed: requestsNeeded,
     figures: { requests, peer_requests: baselineRequests, ...figures },

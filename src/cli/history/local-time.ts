@@ -10,8 +10,12 @@ export class LocalTime {
       timeZone: zone,
       hourCycle: 'h23',
       timeZoneName: 'longOffset',
-      ...{ year: 'numeric', month: '2-digit', day: '2-digit' },
-      ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
     });
   }
 

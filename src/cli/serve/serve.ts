@@ -54,7 +54,10 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     log,
     pid,
     configSource: {
-      ...{ config, path: resolve(path), read, readSecrets },
+      config,
+      path: resolve(path),
+      read,
+      readSecrets,
       adopted: () => files.adopt(loaded.files),
       findChanged: () => files.findChanged(),
     },

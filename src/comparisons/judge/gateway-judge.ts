@@ -115,7 +115,8 @@ export class GatewayJudge {
     const { ring, nowMs, epochMs } = this.#collaborators;
     this.#startedEpochMs = epochMs();
     this.#others = new OthersQuestions({
-      ...{ ring, nowMs },
+      ring,
+      nowMs,
       momentOf: (groups) => this.#momentOf(groups),
       findGroups: (selectors, gone) => this.#findGroups(selectors, gone),
     });
@@ -224,7 +225,8 @@ export class GatewayJudge {
       exchange?.tell([this.#toFleetQuestion(id, question, sinceMs)], []);
     }
     return {
-      ...{ id, sinceMs },
+      id,
+      sinceMs,
       running: isPaired
         ? new RunningPairs(pairLog, fromMs, question.tolerance)
         : new RunningComparison(ring, fromMs),

@@ -134,7 +134,8 @@ export class PairLog {
 
   #countsOf(shadow: string): Counts {
     const known = this.#counts.get(shadow) ?? {
-      ...{ pairs: 0, fullSince: 0 },
+      pairs: 0,
+      fullSince: 0,
       skipped: new Map<string, number>(),
       endedMs: this.#nowMs(),
     };

@@ -25,7 +25,10 @@ export async function composeJudge(
     log.warn({ reason }, 'the server does not permit to share verdicts: see fleet.md'),
   );
   const judge = new GatewayJudge({
-    ...{ ring, pairLog, registry, listPods },
+    ring,
+    pairLog,
+    registry,
+    listPods,
     routingPolicy: () => inEffect.config.routing.policy,
     exchange: openChannel === null ? null : new JudgeExchange(openChannel),
   });

@@ -34,13 +34,18 @@ function createRehearsedWorker(settings: ServingSettings): WorkerCalls {
   return createWorker(
     {
       ...settings,
-      ...{ worker: 0, memory: allocateServingMemory(1, config.limits) },
+      worker: 0,
+      memory: allocateServingMemory(1, config.limits),
       config: { ...config, jwt: null, tenantLimits: null },
-      ...{ clients: null, jwtKeys: null, tls: null },
+      clients: null,
+      jwtKeys: null,
+      tls: null,
     },
     {
       consumer: {
-        ...{ begin: nothing, discard: nothing, consume: nothing },
+        begin: nothing,
+        discard: nothing,
+        consume: nothing,
         number(record) {
           record.instance = 'rehearsal';
           record.seq = seq;
@@ -48,7 +53,9 @@ function createRehearsedWorker(settings: ServingSettings): WorkerCalls {
         },
       },
       control: {
-        ...{ onHealth: nothing, onBackground: nothing, onShadow: nothing },
+        onHealth: nothing,
+        onBackground: nothing,
+        onShadow: nothing,
         refreshKeys: async () => undefined,
         limitRowOf: async () => null,
         tellUsage: async () => ({ status: 404, body: '' }),

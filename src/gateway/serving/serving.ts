@@ -102,7 +102,9 @@ export function createWorker(settings: ServingSettings, collaborators: ServingCo
   });
   const bodyBudget = new SharedLimit(memory.buffered, worker);
   const shadows = new ShadowCopies(toShadowSettings(config), {
-    ...{ pool, bodyBudget, onDefect },
+    pool,
+    bodyBudget,
+    onDefect,
     onReport: control.onShadow,
     random: Math.random,
   });

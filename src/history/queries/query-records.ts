@@ -65,9 +65,14 @@ export async function listRecords(
 ): Promise<Found<NumberedRecord>> {
   const texts = NAMES.map((name) => filters[name]).filter((text) => text !== undefined);
   const search = {
-    ...{ names: toKeys(filters), matches: toMatcher(filters), fromMs, untilMs, limit },
+    names: toKeys(filters),
+    matches: toMatcher(filters),
+    fromMs,
+    untilMs,
+    limit,
     mayMatch: (encodedSpan: Buffer) => texts.every((text) => encodedSpan.includes(text)),
-    ...{ ranges: [toRange(before)], toItem: toNumbered },
+    ranges: [toRange(before)],
+    toItem: toNumbered,
   };
   return await searchBlocks(db, pace, search);
 }

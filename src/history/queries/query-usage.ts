@@ -116,7 +116,9 @@ export async function queryUsage(
   const kept = readKept();
   return {
     kind: 'usage',
-    ...{ fromMs: plan.fromMs, untilMs: plan.untilMs, resolution: plan.resolution },
+    fromMs: plan.fromMs,
+    untilMs: plan.untilMs,
+    resolution: plan.resolution,
     rows: toRows([...groups.values()], query),
     total: total.toRow(),
     unnamed,
@@ -153,7 +155,9 @@ function toPlan({ fromMs, untilMs, step }: UsageQuery, { minutesMs, hoursMs }: K
   ];
   const used = segments.filter((segment) => segment.fromMs < segment.untilMs);
   return {
-    ...{ fromMs: start, untilMs: end, segments: used },
+    fromMs: start,
+    untilMs: end,
+    segments: used,
     resolution:
       start % HOUR_MS === 0 && used.every(({ table }) => table === 'usage_hours') ? 'hour' : 'minute',
   };

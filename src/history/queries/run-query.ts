@@ -127,7 +127,10 @@ async function queryStatement(
 ): Promise<Pick<StatementAnswer, 'records' | 'next' | 'damagedBlocks' | 'losses'>> {
   const digester = new AttributesDigester();
   const found = await searchBlocks(db, pace, {
-    ...{ fromMs, untilMs, ranges: [toRange(before)], limit },
+    fromMs,
+    untilMs,
+    ranges: [toRange(before)],
+    limit,
     names: [toKey('tenant', tenant)],
     matches: (record) => record.tenant === tenant,
     mayMatch: (encodedSpan) => encodedSpan.includes(tenant),

@@ -185,7 +185,12 @@ export class RecordedAttempts extends Attempts implements AttemptObserver, Runni
     const { viaName, withheldFields } = this.#settings;
     const bodyBytes = sizeOf(body);
     return sendListener.onSent({
-      ...{ replica, model: this.#model, body, facts: this.#facts, sentMs, reading },
+      replica,
+      model: this.#model,
+      body,
+      facts: this.#facts,
+      sentMs,
+      reading,
       hasWaited: this.#request.recording.queuedMs > 0,
       traceparent: trace.traceparent,
       toHeadText: (to, identity) =>

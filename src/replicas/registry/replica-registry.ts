@@ -196,7 +196,9 @@ export class ReplicaRegistry {
     return {
       version: this.#version,
       replicas: this.#replicas.map(({ slot, config, knowledge, shadow }) => ({
-        ...{ slot, config, knowledge },
+        slot,
+        config,
+        knowledge,
         shadow: shadow && { share: shadow.share, ignoresDrain: shadow.ignoresDrain },
       })),
       isComplete: this.#isComplete,

@@ -42,7 +42,10 @@ export async function runFor(
   { settings, reporter, env, signal, sendToGroup, store }: RollContext,
 ): Promise<void> {
   await runCommand(template, view, {
-    ...{ timeoutMs: settings.restartMs, signal, sendToGroup, env },
+    timeoutMs: settings.restartMs,
+    signal,
+    sendToGroup,
+    env,
     onOutput: (line) => reporter.output(view.name, line),
     onStart: (group) => store(view.name, { command: group }),
   });

@@ -19,7 +19,12 @@ const {
 
 /** What a gateway knows of a rollout, as far as it takes to go on with it. */
 const shownRollout = z.object({
-  ...{ run, trace_id, root_span_id, given_up, started_at, plan },
+  run,
+  trace_id,
+  root_span_id,
+  given_up,
+  started_at,
+  plan,
   state: z.string(),
   replica_count: z.int(),
   driver: z.object({ user: z.string(), host: z.string() }),

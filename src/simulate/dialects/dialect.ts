@@ -72,8 +72,12 @@ export interface Dialect {
 
 /** How most servers behave. */
 export const USUAL = {
-  ...{ sendsDate: true, jsonContentType: 'application/json', hintsKeepAlive: false },
-  ...{ headersBeforeFirstToken: true, servesAnyModel: false, maxRequestsPerConnection: 0 },
+  sendsDate: true,
+  jsonContentType: 'application/json',
+  hintsKeepAlive: false,
+  headersBeforeFirstToken: true,
+  servesAnyModel: false,
+  maxRequestsPerConnection: 0,
 } as const;
 
 /** One server-sent event. */

@@ -69,10 +69,21 @@ export async function verifyStatement(
       signature === 'valid' &&
       keyState !== 'another' &&
       instances.length + sumsDiffer.length + brokenLines + unidentified === 0,
-    ...{ complete, tenant, month, time_zone, signature, public_key, key: keyState },
-    ...{ requests: total.requests, costs: total.costs, proven_records: check.proven },
-    ...{ instances, sums_differ: sumsDiffer, lacks },
-    ...{ broken_lines: brokenLines, unidentified },
+    complete,
+    tenant,
+    month,
+    time_zone,
+    signature,
+    public_key,
+    key: keyState,
+    requests: total.requests,
+    costs: total.costs,
+    proven_records: check.proven,
+    instances,
+    sums_differ: sumsDiffer,
+    lacks,
+    broken_lines: brokenLines,
+    unidentified,
   };
 }
 

@@ -43,7 +43,9 @@ replicas: [{ name: a, url: "https://a.test", tls: { ca: ${at('ca.pem')} } }]
   const write = (_fields: object, message: string) => lines.push(message);
   const readCertificates = createCertificateReader();
   const watcher = new CertificateWatcher(await readCertificates(config), {
-    ...{ intervalMs: 5, inTurn: createInTurn(), epochMs },
+    intervalMs: 5,
+    inTurn: createInTurn(),
+    epochMs,
     read: () => readCertificates(config),
     useForListeners: async (next) => forListeners.push(next),
     useForReplicas: async (next) => forReplicas.push(next),
@@ -122,8 +124,13 @@ describe('a watcher whose time passes as the test says', () => {
     const read = vi.fn(() => reading.promise);
     const use = vi.fn(async () => undefined);
     const watcher = new CertificateWatcher(unencrypted, {
-      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now, read },
-      ...{ useForListeners: use, useForReplicas: use },
+      intervalMs: 1,
+      inTurn,
+      log,
+      epochMs: Date.now,
+      read,
+      useForListeners: use,
+      useForReplicas: use,
     });
     watcher.start();
     const passed = pass(100);
@@ -136,7 +143,10 @@ describe('a watcher whose time passes as the test says', () => {
 
   test('has no problem any more once a reload has read the files', async () => {
     const watcher = new CertificateWatcher(unencrypted, {
-      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now },
+      intervalMs: 1,
+      inTurn,
+      log,
+      epochMs: Date.now,
       read: async () => Promise.reject(new StartError('gateway.tls: no')),
       useForListeners: async () => undefined,
       useForReplicas: async () => undefined,
@@ -153,7 +163,11 @@ describe('a watcher whose time passes as the test says', () => {
     const useForReplicas = vi.fn(async (_: Certificates) => undefined);
     useForReplicas.mockRejectedValueOnce(new StartError('replicas: too many'));
     const watcher = new CertificateWatcher(unencrypted, {
-      ...{ intervalMs: 1, inTurn, log, epochMs: Date.now, useForReplicas },
+      intervalMs: 1,
+      inTurn,
+      log,
+      epochMs: Date.now,
+      useForReplicas,
       read: async () => changed,
       useForListeners: async () => undefined,
     });

@@ -27,7 +27,9 @@ test('a changed file is used, one that cannot be used is a problem until it can,
   const sources = { clients: null, clientsFile: path };
   const used = new EventLog<readonly string[]>();
   const watcher = new ClientsWatcher(await readClients(sources), {
-    ...{ intervalMs: 5, inTurn: createInTurn(), sources: () => sources },
+    intervalMs: 5,
+    inTurn: createInTurn(),
+    sources: () => sources,
     use: async (next) => used.push((next ?? []).map(({ name }) => name)),
     log: { info: () => undefined },
   });
@@ -62,7 +64,9 @@ test('a list that a reload has read is used only if it is another one', async ()
   const read = () => readClients({ clients: null, clientsFile: path });
   const used: unknown[] = [];
   const watcher = new ClientsWatcher(await read(), {
-    ...{ intervalMs: 60_000, inTurn: createInTurn(), sources: () => ({ clients: null, clientsFile: path }) },
+    intervalMs: 60_000,
+    inTurn: createInTurn(),
+    sources: () => ({ clients: null, clientsFile: path }),
     use: async (next) => void used.push(next),
     log: { info: () => undefined },
   });
@@ -80,7 +84,9 @@ test('a file that a reload has read is no problem any more', async () => {
   const sources = { clients: null, clientsFile: path };
   const good = await readClients(sources);
   const watcher = new ClientsWatcher(good, {
-    ...{ intervalMs: 5, inTurn: createInTurn(), sources: () => sources },
+    intervalMs: 5,
+    inTurn: createInTurn(),
+    sources: () => sources,
     use: async () => undefined,
     log: { info: () => undefined },
   });

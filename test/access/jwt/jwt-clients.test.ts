@@ -42,16 +42,17 @@ function createClients({
   const made: JwtFacts[] = [];
   const clients = new JwtClients<JwtFacts>(
     {
-      ...{ issuer: issuer.issuer, audience: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
-      ...{
-        tenantClaim: 'tenant',
-        featureClaim: null,
-        modelsClaim: null,
-        clientClaim: null,
-        maxInflight: null,
-        requestsPerMinute: null,
-        tokensPerMinute: null,
-      },
+      issuer: issuer.issuer,
+      audience: [AUDIENCE],
+      jwks: issuer.jwksUrl,
+      algorithms: ['ES256'],
+      tenantClaim: 'tenant',
+      featureClaim: null,
+      modelsClaim: null,
+      clientClaim: null,
+      maxInflight: null,
+      requestsPerMinute: null,
+      tokensPerMinute: null,
     },
     {
       async toClient(facts) {

@@ -7,16 +7,17 @@ import { createJwtVerifier, type JwtFacts, type JwtRules } from '../../../src/ac
 
 const ISSUER = 'https://issuer.example';
 const RULES: JwtRules = {
-  ...{ issuer: ISSUER, audience: ['first', 'second'], jwks: 'keys.json', algorithms: ['ES256', 'RS256'] },
-  ...{
-    tenantClaim: 'tenant',
-    featureClaim: 'feature',
-    modelsClaim: 'scope',
-    clientClaim: 'azp',
-    maxInflight: null,
-    requestsPerMinute: null,
-    tokensPerMinute: null,
-  },
+  issuer: ISSUER,
+  audience: ['first', 'second'],
+  jwks: 'keys.json',
+  algorithms: ['ES256', 'RS256'],
+  tenantClaim: 'tenant',
+  featureClaim: 'feature',
+  modelsClaim: 'scope',
+  clientClaim: 'azp',
+  maxInflight: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 
 let key: IssuerKey;
@@ -32,7 +33,10 @@ beforeAll(async () => {
 const NOW = 2_000_000_000;
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const claimsOf = (more: object = {}) => ({
-  ...{ iss: ISSUER, aud: 'first', exp: NOW + 60, tenant: 'acme' },
+  iss: ISSUER,
+  aud: 'first',
+  exp: NOW + 60,
+  tenant: 'acme',
   ...more,
 });
 

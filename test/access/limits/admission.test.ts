@@ -220,7 +220,9 @@ test('a refusal names whose limit it is, and the wait is that of the limits that
   const refused = admit();
   expect(refused.refusedBy).toBe('client.requests_per_minute');
   expect(refused.refusal).toEqual({
-    ...{ owner: 'client', key: 'requests_per_minute', limit: 1 },
+    owner: 'client',
+    key: 'requests_per_minute',
+    limit: 1,
     retryAfterSeconds: 60,
   });
 });

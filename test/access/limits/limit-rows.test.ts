@@ -7,7 +7,13 @@ import { LimitRows } from '../../../src/access/limits/limit-rows.ts';
 const limits = { maxInflight: 1, requestsPerMinute: 60, tokensPerMinute: null };
 const noLimits = { maxInflight: null, requestsPerMinute: null, tokensPerMinute: null };
 const clientOf = (name: string) => ({
-  ...{ name, tenant: name, feature: null, models: null, expiresAtMs: null, keySha256: [], ...limits },
+  name,
+  tenant: name,
+  feature: null,
+  models: null,
+  expiresAtMs: null,
+  keySha256: [],
+  ...limits,
 });
 const toRows = (clients: ReturnType<LimitRows['assign']>) => clients.map((client) => client.limits?.row);
 
@@ -338,10 +344,7 @@ test('tells which limits have refused requests, once, with what the client or te
   table.noteRefusal('requests_per_minute', client);
   for (let refused = 0; refused < 3; refused += 1) table.noteRefusal('max_inflight', tenant);
   const [ofClient, ofTenant] = rows.takeRefusals();
-  expect(ofClient).toEqual({
-    ...{ name: 'a', owner: 'client', of: 'a', limit: 'requests_per_minute' },
-    count: 1,
-  });
+  expect(ofClient).toEqual({ name: 'a', owner: 'client', of: 'a', limit: 'requests_per_minute', count: 1 });
   expect(ofTenant).toMatchObject({ owner: 'tenant', limit: 'max_inflight', count: 3 });
   expect(ofTenant?.of).toBe(called.slice(0, 128));
   expect(rows.takeRefusals()).toEqual([]);

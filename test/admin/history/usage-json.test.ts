@@ -7,11 +7,26 @@ const SPAN = { fromMs: SINCE_MS, untilMs: SINCE_MS + 3_600_000, timeZone: 'UTC' 
 const KEPT = { recordsMs: 0, minutesMs: 0, hoursMs: 0, timelineMs: 0, lossesMs: 0 };
 const NONE = { p50: null, p95: null };
 const TOTAL: UsageRow = {
-  ...{ startMs: SINCE_MS, group: [], isOther: false, failures: {}, costs: {}, duration: NONE },
+  startMs: SINCE_MS,
+  group: [],
+  isOther: false,
+  failures: {},
+  costs: {},
+  duration: NONE,
   sums: {
-    ...{ requests: 0, attempts: 0, errors: 0, client_errors: 0, canceled: 0, without_usage: 0 },
-    ...{ prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 },
-    ...{ gpu_seconds: 0, e2e_ms: 0, ttft_ms: 0 },
+    requests: 0,
+    attempts: 0,
+    errors: 0,
+    client_errors: 0,
+    canceled: 0,
+    without_usage: 0,
+    prompt_tokens: 0,
+    completion_tokens: 0,
+    cached_tokens: 0,
+    reasoning_tokens: 0,
+    gpu_seconds: 0,
+    e2e_ms: 0,
+    ttft_ms: 0,
   },
   firstToken: { count: 0, ...NONE },
 };
@@ -23,8 +38,16 @@ it.each([
   'an answer for one name, beside which %i requests have none: complete is %s',
   (unnamed, complete, note) => {
     const answer: Answer<'usage'> = {
-      ...{ kind: 'usage', ...SPAN, resolution: 'hour', rows: [], total: TOTAL, unnamed, gaps: [] },
-      ...{ isComplete: true, kept: KEPT, unknown: [] },
+      kind: 'usage',
+      ...SPAN,
+      resolution: 'hour',
+      rows: [],
+      total: TOTAL,
+      unnamed,
+      gaps: [],
+      isComplete: true,
+      kept: KEPT,
+      unknown: [],
     };
     expect(toUsageJson(answer, SPAN, ['tenant'])).toMatchObject({ complete, note });
   },

@@ -64,7 +64,9 @@ describe('the version', () => {
     );
     expect(JSON.parse((await invoke(['version', '--json'])).stdout)).toEqual({
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
-      ...{ node: '26.0.0', platform: expect.any(String), arch: expect.any(String) },
+      node: '26.0.0',
+      platform: expect.any(String),
+      arch: expect.any(String),
     });
   });
 });

@@ -106,7 +106,9 @@ describe('a drain or undrain that a later call has overtaken', () => {
     const { url } = await startDraining([REPLICA], { overtaken: true, warning });
     const args = action === 'drain' ? ['drain', 'vllm-a', '--wait'] : ['undrain', 'vllm-a'];
     expect(await invoke([...args, '--admin', url], TOKEN)).toEqual({
-      ...{ exitCode: 1, stdout: '', stderr: `gateway: warning: ${warning}\n` },
+      exitCode: 1,
+      stdout: '',
+      stderr: `gateway: warning: ${warning}\n`,
     });
     const { exitCode, stdout } = await invoke([...args, '--json', '--admin', url], TOKEN);
     expect([exitCode, JSON.parse(stdout).overtaken]).toEqual([1, true]);
@@ -189,7 +191,11 @@ describe('gateway drain --wait', () => {
 
   it('waits for the other gateways where the replica is removed from this one', async () => {
     const absent = (inflight: number) => ({
-      ...{ name: 'vllm-a', drained: true, inflight, safe_to_stop: inflight === 0, absent: true },
+      name: 'vllm-a',
+      drained: true,
+      inflight,
+      safe_to_stop: inflight === 0,
+      absent: true,
     });
     const { url } = await startDraining([absent(2), absent(1), absent(0)] as never);
     const { exitCode, stdout } = await invoke(wait(url), TOKEN);

@@ -8,8 +8,13 @@ const HOSTILE = '<img src=x onerror=alert(1)>|b';
 /** The answer of a gateway whose texts are not what they should be. */
 const compared = readPairs(
   {
-    ...{ verdict: HOSTILE, sentence: HOSTILE, requests: 12, since: HOSTILE, until: HOSTILE },
-    ...{ candidate: [HOSTILE], baseline: ['a'] },
+    verdict: HOSTILE,
+    sentence: HOSTILE,
+    requests: 12,
+    since: HOSTILE,
+    until: HOSTILE,
+    candidate: [HOSTILE],
+    baseline: ['a'],
     pairs: {
       ratios: {
         first_token: {

@@ -36,18 +36,19 @@ const toAnswer = (records: readonly object[], last_record: number, started_at = 
 describe('gateway records', () => {
   it('prints the latest records as aligned lines, oldest first', async () => {
     const failed = {
-      ...{ ...RECORD, ts: '2026-01-01T12:00:01.000Z', status: 503, error_type: 'upstream_failed' },
-      ...{
-        replica: 'a-replica-with-a-long-name',
-        ttft_ms: undefined,
-        tenant: undefined,
-        attempts: 2,
-        gpu_seconds: 61.03,
-        cost: undefined,
-        route_reason: 'only_candidate',
-        route_candidates: undefined,
-        route_ruled_out: { drained: 2 },
-      },
+      ...RECORD,
+      ts: '2026-01-01T12:00:01.000Z',
+      status: 503,
+      error_type: 'upstream_failed',
+      replica: 'a-replica-with-a-long-name',
+      ttft_ms: undefined,
+      tenant: undefined,
+      attempts: 2,
+      gpu_seconds: 61.03,
+      cost: undefined,
+      route_reason: 'only_candidate',
+      route_candidates: undefined,
+      route_ruled_out: { drained: 2 },
     };
     const { url, calls } = await startAdmin(() => toAnswer([failed, RECORD], 2));
     expect(await invoke(['records', '--admin', url], TOKEN)).toEqual({

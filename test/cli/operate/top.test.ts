@@ -21,8 +21,15 @@ const TRAFFIC = {
 
 const QUIET = {
   ...TRAFFIC,
-  ...{ requests: 0, errors: 0, client_errors: 0, requests_per_s: 0, output_tokens_per_s: 0 },
-  ...{ ttft_p50_ms: null, ttft_p95_ms: null, latency_p50_ms: null, latency_p95_ms: null },
+  requests: 0,
+  errors: 0,
+  client_errors: 0,
+  requests_per_s: 0,
+  output_tokens_per_s: 0,
+  ttft_p50_ms: null,
+  ttft_p95_ms: null,
+  latency_p50_ms: null,
+  latency_p95_ms: null,
 };
 
 const WITHOUT_COLOUR = { ...TOKEN, NO_COLOR: '1' };
@@ -244,7 +251,10 @@ describe('gateway top on a terminal', () => {
 describe('the rows of gateway top', () => {
   const traffic = (requests: number, errors: number, p95: number | null) => ({
     ...QUIET,
-    ...{ requests, errors, requests_per_s: requests / 60, latency_p95_ms: p95 },
+    requests,
+    errors,
+    requests_per_s: requests / 60,
+    latency_p95_ms: p95,
   });
   const ROWS = {
     ...OVERVIEW,

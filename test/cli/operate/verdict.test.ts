@@ -3,11 +3,19 @@ import { invoke } from '../invoke.ts';
 import { startAdmin, TOKEN } from '../scripted-admin.ts';
 
 const ANSWER = {
-  ...{ verdict: 'good', sentence: 'is as good as its peers: gaps ×1.01, 0 % errors, 700 requests' },
-  ...{ summary: 'gaps ×1.01, 0 % errors, 700 requests', reasons: [], requests: 700 },
-  ...{ figures: { requests: 700, gaps_ratio: 1.01 }, candidate: ['a'], baseline: ['b', 'c'] },
-  ...{ since: '2026-01-31T12:00:00.000Z', from: '2026-01-31T12:00:00.000Z' },
-  ...{ until: '2026-01-31T12:05:00.000Z', complete: true, gateways: 1 },
+  verdict: 'good',
+  sentence: 'is as good as its peers: gaps ×1.01, 0 % errors, 700 requests',
+  summary: 'gaps ×1.01, 0 % errors, 700 requests',
+  reasons: [],
+  requests: 700,
+  figures: { requests: 700, gaps_ratio: 1.01 },
+  candidate: ['a'],
+  baseline: ['b', 'c'],
+  since: '2026-01-31T12:00:00.000Z',
+  from: '2026-01-31T12:00:00.000Z',
+  until: '2026-01-31T12:05:00.000Z',
+  complete: true,
+  gateways: 1,
 };
 
 /** Starts an admin API with this answer. */

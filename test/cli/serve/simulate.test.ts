@@ -11,7 +11,9 @@ function invoke(args: readonly string[]): { invocation: Invocation; stdout: Pass
   const stdout = new PassThrough({ encoding: 'utf8' });
   const stopping = new AbortController();
   const signals = {
-    ...{ shutdown: stopping.signal, onHangup: () => {}, onCrash: () => {} },
+    shutdown: stopping.signal,
+    onHangup: () => {},
+    onCrash: () => {},
     sendToGroup: () => false,
   };
   const streams = { stdin: Readable.from([]), stdout, stderr: new PassThrough() };

@@ -4,8 +4,11 @@ import { createScene, newReplica, START_EPOCH_MS } from './scene.ts';
 test('a replica that is like its peers is good, and it is said how many requests that takes', async () => {
   const scene = createScene();
   expect(await scene.ask('r0')).toMatchObject({
-    ...{ verdict: 'undecided', requests: 0, requestsNeeded: 600 },
-    ...{ candidate: ['r0'], baseline: ['r1', 'r2', 'r3'] },
+    verdict: 'undecided',
+    requests: 0,
+    requestsNeeded: 600,
+    candidate: ['r0'],
+    baseline: ['r1', 'r2', 'r3'],
     sentence: 'cannot be judged yet: too few requests; about 600 more are needed',
   });
   const needed: (number | null)[] = [];
@@ -16,7 +19,9 @@ test('a replica that is like its peers is good, and it is said how many requests
     if ('verdict' in answer) needed.push(answer.requestsNeeded);
   }
   expect(answer).toMatchObject({
-    ...{ verdict: 'good', reasons: [], requestsNeeded: null },
+    verdict: 'good',
+    reasons: [],
+    requestsNeeded: null,
     sentence: expect.stringMatching(/^is as good as its peers: first token ×/),
   });
   expect(needed.at(-2)).toBeLessThan(600);
@@ -118,7 +123,9 @@ test('an API server that refuses, or does not answer, is a problem of its own', 
   const scene = createScene();
   scene.pods = { kind: 'failed', failure: 'refused' };
   expect(await scene.ask('pod.label/a=b')).toEqual({
-    ...{ code: 'pods_not_readable', failure: 'refused', isForbidden: true },
+    code: 'pods_not_readable',
+    failure: 'refused',
+    isForbidden: true,
   });
 });
 
@@ -129,12 +136,15 @@ describe('which requests count', () => {
     const sinceEpochMs = START_EPOCH_MS + 30_000;
     scene.pass(30);
     expect(await scene.ask('r0', null, { sinceEpochMs })).toMatchObject({
-      ...{ verdict: 'good', sinceEpochMs, fromEpochMs: sinceEpochMs },
+      verdict: 'good',
+      sinceEpochMs,
+      fromEpochMs: sinceEpochMs,
     });
     expect(await scene.ask('r0')).toMatchObject({ verdict: 'bad', reasons: ['errors'] });
     const before = START_EPOCH_MS - 3_600_000;
     expect(await scene.ask('r0', null, { sinceEpochMs: before })).toMatchObject({
-      ...{ sinceEpochMs: before, fromEpochMs: START_EPOCH_MS },
+      sinceEpochMs: before,
+      fromEpochMs: START_EPOCH_MS,
     });
   });
 
@@ -209,7 +219,9 @@ describe('a candidate is bad by itself', () => {
     expect(await scene.ask('r0')).toMatchObject({ verdict: 'undecided' });
     scene.pass(2);
     expect(await scene.ask('r0')).toMatchObject({
-      ...{ verdict: 'bad', reasons: ['unreachable'], sentence: 'does not answer any more' },
+      verdict: 'bad',
+      reasons: ['unreachable'],
+      sentence: 'does not answer any more',
     });
     expect(await scene.ask('r0,r1')).toMatchObject({
       sentence: 'has a replica, r0, that does not answer any more',
@@ -227,7 +239,8 @@ describe('a candidate is bad by itself', () => {
     Object.assign(scene.replicas.get('r0') ?? {}, { health, inflight: 12 });
     scene.pass(6);
     expect(await scene.ask('r0')).toMatchObject({
-      ...{ verdict: 'bad', reasons: ['failing'] },
+      verdict: 'bad',
+      reasons: ['failing'],
       sentence: "is failing by the gateway's health checks (frozen), with 12 requests in flight",
     });
   });
@@ -240,7 +253,8 @@ describe('a candidate is bad by itself', () => {
     expect(await scene.ask('frozen')).toMatchObject({ verdict: 'undecided' });
     scene.pass(12, silent);
     expect(await scene.ask('frozen')).toMatchObject({
-      ...{ verdict: 'bad', reasons: ['silent'] },
+      verdict: 'bad',
+      reasons: ['silent'],
       sentence: 'is silent: 40 requests in flight, and none ends while those of its peers do',
     });
     Object.assign(scene.replicas.get('frozen') ?? {}, { drained: true });

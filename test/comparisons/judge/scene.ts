@@ -69,7 +69,11 @@ export function createScene({
   const random = toRandom(seed);
   const loads = new Map<string, ReturnType<typeof simulateSeconds>>();
   const scene: JudgeScene = {
-    ...{ ring, replicas, clock, pods: { kind: 'no_source' }, listedPods: 0 },
+    ring,
+    replicas,
+    clock,
+    pods: { kind: 'no_source' },
+    listedPods: 0,
     judge: new GatewayJudge({
       ring,
       pairLog: new PairLog(() => clock.nowMs),
@@ -106,7 +110,10 @@ export function createScene({
       scene.judge.ask({
         selectors: { candidate: parse(candidate), baseline: baseline === null ? null : parse(baseline) },
         texts: { candidate, baseline },
-        ...{ sinceEpochMs: null, falseAlarm: 0.001, missed: 0.05, tolerance: 1.01 },
+        sinceEpochMs: null,
+        falseAlarm: 0.001,
+        missed: 0.05,
+        tolerance: 1.01,
         ...changes,
       }),
   };
@@ -122,16 +129,15 @@ function parse(text: string) {
 /** A replica that serves. */
 export function newReplica(): Replica {
   return {
-    ...{
-      models: ['m'],
-      host: 'h',
-      drained: false,
-      since: null,
-      rampShare: null,
-      inflight: 0,
-      roleSinceMs: 0,
-    },
-    ...{ isRemoving: false, knownSinceMs: START_EPOCH_MS - 60_000 },
+    models: ['m'],
+    host: 'h',
+    drained: false,
+    since: null,
+    rampShare: null,
+    inflight: 0,
+    roleSinceMs: 0,
+    isRemoving: false,
+    knownSinceMs: START_EPOCH_MS - 60_000,
     reachability: { state: 'reachable', since: null, reason: null },
     health: { state: 'ok', since: null, failingBy: [] },
   };
@@ -142,7 +148,15 @@ function toRegistered(name: string, replica: Replica): RegisteredReplica {
   const { models, host, serverId, drained, since, rampShare, reachability, health, inflight } = replica;
   const { isRemoving, knownSinceMs, roleSinceMs } = replica;
   return {
-    ...{ name, isRemoving, knownSinceMs, roleSinceMs, models, reachability, health, inflight, shadow: null },
+    name,
+    isRemoving,
+    knownSinceMs,
+    roleSinceMs,
+    models,
+    reachability,
+    health,
+    inflight,
+    shadow: null,
     config: { host, serverId },
     drain: { drained, since },
     ramp: rampShare === null ? null : { share: rampShare },
@@ -153,7 +167,13 @@ function toRecord(observation: Observation): RequestRecord {
   const { replica, endpoint, stream, e2eMs, outcome } = observation;
   const { model, promptTokens, cachedTokens, completionTokens, ttftMs, gapMs, finish } = observation;
   return {
-    ...{ request_id: '', trace_id: '', ts: '', replica, endpoint, stream, e2e_ms: e2eMs },
+    request_id: '',
+    trace_id: '',
+    ts: '',
+    replica,
+    endpoint,
+    stream,
+    e2e_ms: e2eMs,
     status: outcome === 'ok' ? 200 : 500,
     ...(model !== null && { model }),
     ...(promptTokens !== null && { prompt_tokens: promptTokens }),

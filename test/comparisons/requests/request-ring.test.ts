@@ -4,15 +4,13 @@ import type { Observation } from '#verdict/blocks';
 import { RequestRing } from '../../../src/comparisons/requests/request-ring.ts';
 
 const recordOf = (replica: string, members: Partial<RequestRecord> = {}): RequestRecord => ({
-  ...{
-    request_id: '',
-    trace_id: '',
-    ts: '',
-    endpoint: '/v1/completions',
-    e2e_ms: 1,
-    status: 200,
-    stream: false,
-  },
+  request_id: '',
+  trace_id: '',
+  ts: '',
+  endpoint: '/v1/completions',
+  e2e_ms: 1,
+  status: 200,
+  stream: false,
   replica,
   ...members,
 });
@@ -31,21 +29,49 @@ test('what was put in comes out', () => {
   clock.nowMs = 5;
   ring.add(
     recordOf('a', {
-      ...{ model: 'm', stream: true, prompt_tokens: 100, cached_tokens: 25, completion_tokens: 7 },
-      ...{ max_tokens: 16, ttft_ms: 12.5, gap_p50_ms: 0.25, e2e_ms: 80, finish_reasons: ['length', 'stop'] },
+      model: 'm',
+      stream: true,
+      prompt_tokens: 100,
+      cached_tokens: 25,
+      completion_tokens: 7,
+      max_tokens: 16,
+      ttft_ms: 12.5,
+      gap_p50_ms: 0.25,
+      e2e_ms: 80,
+      finish_reasons: ['length', 'stop'],
     }),
   );
   ring.add(recordOf('cold'));
   expect(allOf(ring)).toEqual([
     {
-      ...{ replica: 'a', model: 'm', endpoint: '/v1/completions', stream: true },
-      ...{ promptTokens: 100, cachedTokens: 25, completionTokens: 7, maxTokens: 16 },
-      ...{ ttftMs: 12.5, gapMs: 0.25, e2eMs: 80, outcome: 'ok', finish: 'length' },
+      replica: 'a',
+      model: 'm',
+      endpoint: '/v1/completions',
+      stream: true,
+      promptTokens: 100,
+      cachedTokens: 25,
+      completionTokens: 7,
+      maxTokens: 16,
+      ttftMs: 12.5,
+      gapMs: 0.25,
+      e2eMs: 80,
+      outcome: 'ok',
+      finish: 'length',
     },
     {
-      ...{ replica: 'cold', model: null, endpoint: '/v1/completions', stream: false },
-      ...{ promptTokens: null, cachedTokens: null, completionTokens: null, maxTokens: null },
-      ...{ ttftMs: null, gapMs: null, e2eMs: 1, outcome: 'ok', finish: null },
+      replica: 'cold',
+      model: null,
+      endpoint: '/v1/completions',
+      stream: false,
+      promptTokens: null,
+      cachedTokens: null,
+      completionTokens: null,
+      maxTokens: null,
+      ttftMs: null,
+      gapMs: null,
+      e2eMs: 1,
+      outcome: 'ok',
+      finish: null,
     },
   ]);
   expect([ring.isWarmOf(0), ring.isWarmOf(1)]).toEqual([true, false]);
@@ -99,8 +125,11 @@ test('tokens are estimated from characters where the engine counts none', () => 
 
 describe('a request that several replicas were tried for', () => {
   const failed = (replica: string, failure: string, status: number | null = null): FailedAttempt => ({
-    ...{ replica, failure, status },
-    ...{ duration_ms: 30, after_ms: 30 },
+    replica,
+    failure,
+    status,
+    duration_ms: 30,
+    after_ms: 30,
   });
 
   test('is an error of each that failed it, and costs the last one only its own time', () => {
@@ -108,8 +137,12 @@ describe('a request that several replicas were tried for', () => {
     const attempts = [failed('bad', 'status_retried', 503), failed('away', 'not_connected')];
     ring.add(
       recordOf('good', {
-        ...{ stream: true, ttft_ms: 100, e2e_ms: 200, queue_ms: 10 },
-        ...{ attempts: 3, failed_attempts: attempts },
+        stream: true,
+        ttft_ms: 100,
+        e2e_ms: 200,
+        queue_ms: 10,
+        attempts: 3,
+        failed_attempts: attempts,
       }),
     );
     expect(allOf(ring)).toMatchObject([

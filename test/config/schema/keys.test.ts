@@ -18,12 +18,23 @@ const SECTION = section({
 describe('a section', () => {
   test('becomes settings in camel case, with the unit of a value at the end of its name unless it is there', () => {
     const given = {
-      ...{ queue_bytes: '1KiB', max_failing: '5%', ends: '2027-01-31T00:00:00Z', max_names: '3' },
-      ...{ names: 'a', inner: { file_path: 'p', key: 'k' }, rest: [{ path: 'q' }] },
+      queue_bytes: '1KiB',
+      max_failing: '5%',
+      ends: '2027-01-31T00:00:00Z',
+      max_names: '3',
+      names: 'a',
+      inner: { file_path: 'p', key: 'k' },
+      rest: [{ path: 'q' }],
     };
     const settings = {
-      ...{ firstByteMs: 60_000, queueBytes: 1024, maxFailingShare: 0.05, endsAtMs: Date.UTC(2027, 0, 31) },
-      ...{ maxNames: 3, names: ['a'], inner: { filePath: 'p', key: 'k' }, rest: [{ path: 'q' }] },
+      firstByteMs: 60_000,
+      queueBytes: 1024,
+      maxFailingShare: 0.05,
+      endsAtMs: Date.UTC(2027, 0, 31),
+      maxNames: 3,
+      names: ['a'],
+      inner: { filePath: 'p', key: 'k' },
+      rest: [{ path: 'q' }],
     };
     expect(SECTION.parse(given)).toEqual(settings);
     expect(z.encode(SECTION, SECTION.parse(given))).toEqual({ ...given, first_byte: '1m', max_names: 3 });
@@ -32,8 +43,14 @@ describe('a section', () => {
   test('has null for a key that is not set, which is left out when it is written again', () => {
     const settings = SECTION.parse({});
     expect(settings).toEqual({
-      ...{ firstByteMs: 60_000, queueBytes: null, maxFailingShare: null, endsAtMs: null },
-      ...{ maxNames: null, names: null, inner: null, rest: [] },
+      firstByteMs: 60_000,
+      queueBytes: null,
+      maxFailingShare: null,
+      endsAtMs: null,
+      maxNames: null,
+      names: null,
+      inner: null,
+      rest: [],
     });
     expect(z.encode(SECTION, settings)).toEqual({ first_byte: '1m', max_names: null, rest: [] });
   });

@@ -168,7 +168,9 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     expect(replicas).toMatchObject([
       {
         kubernetes: {
-          ...{ service: 'vllm', namespace: null, apiServer: 'https://kubernetes.default.svc' },
+          service: 'vllm',
+          namespace: null,
+          apiServer: 'https://kubernetes.default.svc',
           tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
           readinessGate: 'spangate.dev/answers',
         },

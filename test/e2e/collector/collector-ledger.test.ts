@@ -49,8 +49,13 @@ function toTrace(
   const traceId = (index + 1).toString(16).padStart(32, '0');
   const end = 1_795_000_000_000_000_000n + BigInt(ms) * 1_000_000n;
   const toSpan = (spanId: string, kind: number, parentSpanId?: string) => ({
-    ...{ traceId, spanId, kind, parentSpanId, name: `trace ${index}` },
-    ...{ startTimeUnixNano: '1795000000000000000', endTimeUnixNano: String(end) },
+    traceId,
+    spanId,
+    kind,
+    parentSpanId,
+    name: `trace ${index}`,
+    startTimeUnixNano: '1795000000000000000',
+    endTimeUnixNano: String(end),
     status: { code: isError && parentSpanId === undefined ? 2 : 0 },
     attributes: Object.entries(attributes).map(([key, value]) => ({ key, value: { stringValue: value } })),
   });

@@ -29,7 +29,15 @@ const toComparable = (spans: readonly CollectedSpan[]) =>
   spans
     .map(
       ({ name, traceId, spanId, kind, startTimeUnixNano, endTimeUnixNano, attributes, types, resource }) => ({
-        ...{ name, traceId, spanId, kind, startTimeUnixNano, endTimeUnixNano, attributes, types, resource },
+        name,
+        traceId,
+        spanId,
+        kind,
+        startTimeUnixNano,
+        endTimeUnixNano,
+        attributes,
+        types,
+        resource,
       }),
     )
     .toSorted((one, other) => one.spanId.localeCompare(other.spanId));

@@ -199,7 +199,8 @@ describe('the dialog of a condition', () => {
 
 test('the line and its dialogs have no barriers on a phone and in the dark', async (context) => {
   const { page } = await openDashboard(context, troubledEvening(), {
-    ...{ viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
+    viewport: { width: 390, height: 844 },
+    colorScheme: 'dark',
   });
   expect(await findBarriers(page)).toEqual([]);
   expect(

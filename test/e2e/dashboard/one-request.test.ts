@@ -11,7 +11,11 @@ const openTab = useBrowser();
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 const SLOW = makeRecord(7, {
-  ...{ queue_ms: 2_100, ttft_ms: 2_300, e2e_ms: 3_900, attempts: 2, client_request_id: 'client-1' },
+  queue_ms: 2_100,
+  ttft_ms: 2_300,
+  e2e_ms: 3_900,
+  attempts: 2,
+  client_request_id: 'client-1',
   failed_attempts: [
     { replica: HOSTILE, failure: 'not_connected', status: null, duration_ms: 40, after_ms: 2_150 },
   ],

@@ -21,12 +21,19 @@ const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 
 const EVENTS: readonly TimelineEvent[] = [
   {
-    ...{ number: 3, kind: 'drain', subject: 'vllm-a', from: secondsAgo(200), until: null },
+    number: 3,
+    kind: 'drain',
+    subject: 'vllm-a',
+    from: secondsAgo(200),
+    until: null,
     details: { by: 'ops', reason: 'driver update' },
   },
   {
-    ...{ number: 2, kind: 'condition', subject: `tenant_limit_reached ${HOSTILE}` },
-    ...{ from: secondsAgo(120), until: secondsAgo(60) },
+    number: 2,
+    kind: 'condition',
+    subject: `tenant_limit_reached ${HOSTILE}`,
+    from: secondsAgo(120),
+    until: secondsAgo(60),
     details: {
       id: 'tenant_limit_reached',
       severity: 'warning',
@@ -35,7 +42,11 @@ const EVENTS: readonly TimelineEvent[] = [
     },
   },
   {
-    ...{ number: 1, kind: 'rollout', subject: 'vllm-b', from: secondsAgo(1_000), until: secondsAgo(400) },
+    number: 1,
+    kind: 'rollout',
+    subject: 'vllm-b',
+    from: secondsAgo(1_000),
+    until: secondsAgo(400),
     details: { step: 'compare', outcome: 'bad', sentence: 'slower than its peers', trace_id: 't' },
   },
 ];

@@ -12,7 +12,11 @@ const openDashboard = (context: TestContext, overview: Overview, fragment = '') 
   openScripted(openTab, context, overview, { fragment });
 
 const failed = makeRecord(2, {
-  ...{ replica: 'b', model: 'n', status: 502, error_type: 'upstream_failed', attempts: 2 },
+  replica: 'b',
+  model: 'n',
+  status: 502,
+  error_type: 'upstream_failed',
+  attempts: 2,
   failed_attempts: [
     { replica: 'c', failure: 'not_connected', status: null, duration_ms: 1.25, after_ms: 1.5 },
   ],

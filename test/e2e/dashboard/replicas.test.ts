@@ -93,7 +93,11 @@ describe('drain progress', () => {
       makeOverview({
         replicas: [
           makeReplica({
-            ...{ name: 'a', drained: true, inflight, safe_to_stop: inflight === 0, since: secondsAgo(3) },
+            name: 'a',
+            drained: true,
+            inflight,
+            safe_to_stop: inflight === 0,
+            since: secondsAgo(3),
             last_minute: NO_TRAFFIC,
           }),
         ],

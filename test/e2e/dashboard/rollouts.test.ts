@@ -34,7 +34,10 @@ function createTeller(gateway: StartedGateway) {
 }
 
 const step = (name: string, outcome = 'ok') => ({
-  ...{ step: name, started_at: '2026-01-01T00:00:00Z', duration_ms: 1_500, outcome },
+  step: name,
+  started_at: '2026-01-01T00:00:00Z',
+  duration_ms: 1_500,
+  outcome,
 });
 
 test('a running rollout is on top with its steps, figures and verdicts, and the earlier ones below', async (context) => {
@@ -46,7 +49,10 @@ test('a running rollout is on top with its steps, figures and verdicts, and the 
       started_at: '2026-01-02T00:00:00Z',
       replicas: [
         replicaFacts('a', {
-          ...{ phase: 'done', stage: 'done', verdict: 'good', text: 'is as good as its peers' },
+          phase: 'done',
+          stage: 'done',
+          verdict: 'good',
+          text: 'is as good as its peers',
           figures: { requests: 733, gaps_ratio: 0.98, error_share: 0 },
           steps: [step('rollout_drain'), step('restart'), step('compare', 'good')],
         }),

@@ -12,7 +12,9 @@ async function startKillable(fleet: TestFleet, folder: string) {
   const { x, y } = fleet.replicas;
   const start = () =>
     startGatewayProcess({
-      ...{ folder, replicas: [x, y], collectorUrl: 'http://127.0.0.1:9' },
+      folder,
+      replicas: [x, y],
+      collectorUrl: 'http://127.0.0.1:9',
       fleet: { name: 'gw-b', redisUrl: link.url },
     });
   return { link, start };

@@ -18,7 +18,8 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
       await b.replica('x'); // the clock has advanced
       // gw-a has probably not read the undrain yet.
       expect(await a.drain('x')).toMatchObject({
-        ...{ scope: 'fleet', overtaken: false },
+        scope: 'fleet',
+        overtaken: false,
         replica: { drained: true },
       });
       expect(await undrained).toMatchObject({ overtaken: true, replica: { drained: true } });
@@ -38,7 +39,9 @@ describe.concurrent('two gateways, one of them with a long link to the store', (
     await a.until('x', ({ drained: isDrained }) => isDrained);
     const undrained = b.undrain('x');
     expect(await drained).toMatchObject({
-      ...{ scope: 'fleet', overtaken: true, replica: { drained: false, safe_to_stop: false } },
+      scope: 'fleet',
+      overtaken: true,
+      replica: { drained: false, safe_to_stop: false },
       warning: expect.stringContaining('A later undrain'),
     });
     expect(await undrained).toMatchObject({ scope: 'fleet', overtaken: false, replica: { drained: false } });

@@ -109,7 +109,11 @@ function toFleetGateway(name: string, link: RedisLink, gateway: StartedGateway):
   const change = async (wanted: string, action: string) =>
     (await (await post(`/admin/replicas/${wanted}/${action}`)).json()) as FleetDrainResponse;
   return {
-    ...{ name, link, gateway, replica, post },
+    name,
+    link,
+    gateway,
+    replica,
+    post,
     gateways: async () =>
       ((await (await gateway.admin('/admin/gateways')).json()) as { gateways: GatewayJson[] }).gateways,
     drain: (wanted, query = '') => change(wanted, `drain${query}`),

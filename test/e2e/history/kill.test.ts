@@ -32,7 +32,8 @@ async function start(config: string): Promise<Run> {
   lines.on('line', (line) => line.includes('"msg":"serving"') && serving.resolve(JSON.parse(line)));
   const { listen, adminListen } = await serving.promise;
   return {
-    ...{ url: `http://${listen}`, adminUrl: `http://${adminListen}` },
+    url: `http://${listen}`,
+    adminUrl: `http://${adminListen}`,
     async end(signal) {
       child.kill(signal);
       await closed;
@@ -49,7 +50,9 @@ async function load(run: Run, [answers, signal]: (typeof RUNS)[number]): Promise
     while (!isEnding) {
       const headers = { 'X-Tenant': `t${client % 3}` };
       const sent = fetch(`${run.url}/v1/chat/completions`, {
-        ...{ method: 'POST', headers, body: '{"model":"m","messages":[]}' },
+        method: 'POST',
+        headers,
+        body: '{"model":"m","messages":[]}',
       }).then(async (response) => [response.status, (await response.text()).length > 0] as const);
       const answer = await sent.catch(() => null);
       // Only what the end of the gateway has cut is not answered.

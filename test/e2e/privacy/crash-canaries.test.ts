@@ -54,15 +54,24 @@ const crash = async ({ child }: WatchedGateway) => child.kill('SIGUSR2');
 
 const ENDINGS: readonly Ending[] = [
   {
-    ...{ name: 'an uncaught error', workers: 1, preload: toThrowing, end: crash },
+    name: 'an uncaught error',
+    workers: 1,
+    preload: toThrowing,
+    end: crash,
     says: '"msg":"uncaught exception"',
   },
   {
-    ...{ name: 'an uncaught error beside workers', workers: 2, preload: toThrowing, end: crash },
+    name: 'an uncaught error beside workers',
+    workers: 2,
+    preload: toThrowing,
+    end: crash,
     says: '"msg":"uncaught exception"',
   },
   {
-    ...{ name: 'the death of the workers', workers: 2, preload: () => KILLING, says: '"msg":"worker ended"' },
+    name: 'the death of the workers',
+    workers: 2,
+    preload: () => KILLING,
+    says: '"msg":"worker ended"',
     async end({ child, untilLogged }) {
       child.kill('SIGUSR2');
       for (const worker of [1, 2]) await untilLogged(`"worker":${worker},"msg":"worker replaced"`);
@@ -70,7 +79,10 @@ const ENDINGS: readonly Ending[] = [
     },
   },
   {
-    ...{ name: 'a SIGTERM that cuts requests', workers: 1, preload: () => '', says: '"cutRequests":2' },
+    name: 'a SIGTERM that cuts requests',
+    workers: 1,
+    preload: () => '',
+    says: '"cutRequests":2',
     end: async ({ child }) => child.kill('SIGTERM'),
   },
 ];

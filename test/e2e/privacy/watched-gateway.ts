@@ -16,17 +16,15 @@ export type Traces = Record<
 
 /** Nothing yet. */
 export const noTraces = (): Traces => ({
-  ...{
-    exports: [],
-    files: [],
-    log: [],
-    stderr: [],
-    admin: [],
-    metrics: [],
-    commands: [],
-    redis: [],
-    process: [],
-  },
+  exports: [],
+  files: [],
+  log: [],
+  stderr: [],
+  admin: [],
+  metrics: [],
+  commands: [],
+  redis: [],
+  process: [],
 });
 
 /**
@@ -108,7 +106,11 @@ export async function watchGateway(
   };
   const readDirectory = async () => void traces.files.push(await readFiles(directory, ['gateway.yaml']));
   return {
-    ...{ url: `http://${listen}`, child, stateDir: `${directory}/state`, untilLogged, callAdmin },
+    url: `http://${listen}`,
+    child,
+    stateDir: `${directory}/state`,
+    untilLogged,
+    callAdmin,
     readAdmin,
     async collect() {
       await readAdmin();

@@ -59,7 +59,11 @@ async function setUp(): Promise<Scene> {
   const statePath = join(folder, 'rollout.json');
   const owned = cleanUp.move();
   return {
-    ...{ proxy, logPath, statePath, drainedNames, mostDrained: () => most },
+    proxy,
+    logPath,
+    statePath,
+    drainedNames,
+    mostDrained: () => most,
     log: async () => (await readFile(logPath, 'utf8').catch(() => '')).trim().split('\n'),
     load() {
       replicas[0]?.answer(answerJson({ error: { message: 'no' } }, { status: 500 }));

@@ -40,7 +40,9 @@ export const calls = fc.record({
   seed: fc.integer(),
   events: fc
     .array(fc.oneof({ weight: 3, arbitrary: called }, { weight: 2, arbitrary: between }), {
-      ...{ minLength: 2, maxLength: 30, size: 'max' },
+      minLength: 2,
+      maxLength: 30,
+      size: 'max',
     })
     .map((parts) => parts.flat()),
 });

@@ -27,7 +27,11 @@ export const NOW = STABLE_AFTER_MS + 100;
 export function createStableState(): FleetState {
   const drains = new Map([['x', DRAIN]]);
   let state = createFleetState({
-    ...{ id: SELF, name: 'gw-a', home: HOME, members: new Map(), removed: [] },
+    id: SELF,
+    name: 'gw-a',
+    home: HOME,
+    members: new Map(),
+    removed: [],
     drains,
   });
   for (const atMs of [0, STABLE_AFTER_MS]) state = withRead(state, atMs, {});

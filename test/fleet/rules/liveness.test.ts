@@ -28,7 +28,8 @@ import {
 describe('a new gateway', () => {
   const createNewcomer = (): FleetState => {
     const state = createFleetState({
-      ...{ id: SELF, home: HOME },
+      id: SELF,
+      home: HOME,
       name: 'gw-a',
       members: new Map(),
       removed: [],

@@ -20,7 +20,12 @@ const peer = (
     {
       snapshot: null,
       heartbeat: {
-        ...{ id, number: 1, revision: 1, heard: new Map(), drained: new Map(), inflight: new Map() },
+        id,
+        number: 1,
+        revision: 1,
+        heard: new Map(),
+        drained: new Map(),
+        inflight: new Map(),
         ramps: new Map(Object.entries(ramps)),
       },
       validUntilMs,

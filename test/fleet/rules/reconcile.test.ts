@@ -115,7 +115,10 @@ describe('the revision of a snapshot', () => {
       reconcile(
         state,
         {
-          ...{ kind: 'read', syncStartedAtMs: NOW, heartbeats: [], newId: NEW_ID },
+          kind: 'read',
+          syncStartedAtMs: NOW,
+          heartbeats: [],
+          newId: NEW_ID,
           revisions: new Map([
             [SELF, 1],
             [OTHER, 2],
@@ -136,7 +139,11 @@ describe('a read of the store', () => {
     stateAfter(
       state,
       {
-        ...{ kind: 'read', syncStartedAtMs: atMs, snapshots: [], heartbeats: [], newId: NEW_ID },
+        kind: 'read',
+        syncStartedAtMs: atMs,
+        snapshots: [],
+        heartbeats: [],
+        newId: NEW_ID,
         revisions: new Map(ownRevision === null ? [] : [[SELF, ownRevision]]),
       },
       atMs,
@@ -250,7 +257,8 @@ test('a drain leaves the time of an earlier undrain alone', () => {
 
 test('a gateway begins with revision 1, which is not published', () => {
   const state = createFleetState({
-    ...{ id: SELF, home: HOME },
+    id: SELF,
+    home: HOME,
     name: 'gw-a',
     members: new Map(),
     removed: [],

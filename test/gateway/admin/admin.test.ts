@@ -5,16 +5,24 @@ import { startGateway } from '#testkit/start-gateway.ts';
 describe('GET /admin/replicas', () => {
   /** What is the same of all replicas that nothing has happened to. */
   const UNTOUCHED = {
-    ...{ drained: false, since: null, reason: null, safe_to_stop: false, ramp: null, removing: false },
+    drained: false,
+    since: null,
+    reason: null,
+    safe_to_stop: false,
+    ramp: null,
+    removing: false,
     shadow: null,
-    ...{ inflight: 0, background: 0, background_unknown: 0, max_inflight: null },
+    inflight: 0,
+    background: 0,
+    background_unknown: 0,
+    max_inflight: null,
     silent_streams: { count: 0, running: 0, oldest_ms: null },
-    ...{ health: null, health_reasons: [], health_since: null },
-    ...{
-      reachability: 'reachable',
-      reachability_since: expect.stringMatching(/Z$/),
-      reachability_reason: null,
-    },
+    health: null,
+    health_reasons: [],
+    health_since: null,
+    reachability: 'reachable',
+    reachability_since: expect.stringMatching(/Z$/),
+    reachability_reason: null,
   };
 
   test('shows each replica in configured order, with what is known of it and no key', async () => {

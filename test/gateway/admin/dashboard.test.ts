@@ -99,7 +99,8 @@ describe('GET /admin/records', () => {
       readonly gateway: { readonly started_at: string };
     };
     expect(await getJson(gateway, '/admin/records')).toEqual({
-      ...{ records: newestFirst, last_record: 3 },
+      records: newestFirst,
+      last_record: 3,
       started_at: identity.started_at,
     });
     const { records } = (await getJson(gateway, '/admin/records?limit=1')) as { records: unknown };
@@ -160,7 +161,8 @@ describe('GET /admin/overview', () => {
     const template = 'https://traces.example/{trace_id}';
     gateway.writeConfig({ config: { trace: { url_template: template } } });
     expect(await (await gateway.reload()).json()).toMatchObject({
-      ...{ changed: ['trace.url_template'], needs_restart: [] },
+      changed: ['trace.url_template'],
+      needs_restart: [],
     });
     expect(await getJson(gateway, '/admin/overview')).toMatchObject({ trace_url_template: template });
   });

@@ -82,7 +82,9 @@ test('a pod that stops waits for its last request, also after Kubernetes has rem
   put({});
   const services = [
     {
-      ...{ name: 'vllm', models: ['m'], engine: 'openai' },
+      name: 'vllm',
+      models: ['m'],
+      engine: 'openai',
       kubernetes: { service: 'vllm', namespace: 'llm', api_server: api.url },
     },
   ];

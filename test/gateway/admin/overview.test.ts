@@ -128,8 +128,11 @@ describe('one request of each kind', () => {
     const { failures, records } = await readOverview(gateway);
     expect(failures[0]?.failed_attempts).toEqual([
       {
-        ...{ replica: 'b', failure: 'not_connected', status: null },
-        ...{ duration_ms: expect.any(Number), after_ms: expect.any(Number) },
+        replica: 'b',
+        failure: 'not_connected',
+        status: null,
+        duration_ms: expect.any(Number),
+        after_ms: expect.any(Number),
       },
     ]);
     expect(records.filter(({ failed_attempts }) => failed_attempts !== undefined)).toHaveLength(1);

@@ -102,14 +102,15 @@ describe('POST /admin/rollout-steps', () => {
     await using collector = await startFakeCollector();
     await using gateway = await startGateway({ replicas: [replica], collector });
     const members = {
-      ...{ ...IDS, parent_span_id: 'ef'.repeat(8), step: 'compare', start_ms: '1700000000000' },
-      ...{
-        outcome: 'bad',
-        replica: 'a',
-        sentence: 'slow\u0007er',
-        first_token_ratio: '1.21',
-        requests: '1204',
-      },
+      ...IDS,
+      parent_span_id: 'ef'.repeat(8),
+      step: 'compare',
+      start_ms: '1700000000000',
+      outcome: 'bad',
+      replica: 'a',
+      sentence: 'slow\u0007er',
+      first_token_ratio: '1.21',
+      requests: '1204',
     };
     expect((await gateway.admin(toPath(members), POST)).status).toBe(200);
     await gateway.admin('/admin/replicas/a/drain', POST);
@@ -117,7 +118,10 @@ describe('POST /admin/rollout-steps', () => {
     const step = collector.spans.find(({ name }) => name === 'compare');
     const drain = collector.spans.find(({ name }) => name === 'drain');
     expect(step).toMatchObject({
-      ...{ traceId: IDS.trace_id, spanId: IDS.span_id, parentSpanId: 'ef'.repeat(8), kind: 1 },
+      traceId: IDS.trace_id,
+      spanId: IDS.span_id,
+      parentSpanId: 'ef'.repeat(8),
+      kind: 1,
       startTimeUnixNano: '1700000000000000000',
       attributes: {
         'gateway.outcome': 'bad',

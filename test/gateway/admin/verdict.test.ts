@@ -64,7 +64,9 @@ describe.each([1, 2])('with %i workers', (workers) => {
     await using scene = await startScene(answerJson({}, { status: 500 }), workers);
     const found = await untilVerdict(scene.gateway, { candidate: 'a', baseline: 'b,c' });
     expect(found).toMatchObject({
-      ...{ verdict: 'bad', reasons: ['errors'], complete: true },
+      verdict: 'bad',
+      reasons: ['errors'],
+      complete: true,
       sentence: expect.stringMatching(/^is worse than its peers: 100 % of attempts fail \(peers 0 %\)/),
     });
   });

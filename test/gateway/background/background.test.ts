@@ -17,14 +17,14 @@ describe.each([1, 2])('a response in the background, with %i workers,', (workers
     store.set(id, 'completed');
     const record = await gateway.nextRecord();
     expect(record).toMatchObject({
-      ...{
-        response_id: id,
-        prompt_tokens: 12,
-        completion_tokens: 6000,
-        cached_tokens: 4,
-        reasoning_tokens: 20,
-      },
-      ...{ finish_reasons: ['completed'], status: 200, background_end: 'ended' },
+      response_id: id,
+      prompt_tokens: 12,
+      completion_tokens: 6000,
+      cached_tokens: 4,
+      reasoning_tokens: 20,
+      finish_reasons: ['completed'],
+      status: 200,
+      background_end: 'ended',
     });
     const { background_ms = 0, gpu_seconds = 0, e2e_ms } = record;
     expect(background_ms).toBeGreaterThan(e2e_ms);
@@ -78,7 +78,10 @@ describe.each([1, 2])('a response in the background, with %i workers,', (workers
     await until(gateway, SAFE);
     const records = await gateway.waitForRecords(2);
     expect(records[1]).toMatchObject({
-      ...{ response_id: 'resp_left', completion_tokens: 6000, stream: true, error_type: 'client_closed' },
+      response_id: 'resp_left',
+      completion_tokens: 6000,
+      stream: true,
+      error_type: 'client_closed',
       background_end: 'ended',
     });
   });

@@ -60,7 +60,9 @@ describe('a request without a valid key', () => {
     expect(await response.json()).toEqual({
       error: {
         message: 'The API key is missing, is not valid, or has expired.',
-        ...{ type: 'invalid_request_error', param: null, code: 'invalid_api_key' },
+        type: 'invalid_request_error',
+        param: null,
+        code: 'invalid_api_key',
       },
     });
     const record = await gateway.nextRecord();

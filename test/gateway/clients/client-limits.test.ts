@@ -96,7 +96,9 @@ describe('requests_per_minute', () => {
 
     const records = await gateway.waitForRecords(3);
     expect(records.at(-1)).toMatchObject({
-      ...{ status: 429, error_type: 'rate_limit_exceeded', client: 'twice' },
+      status: 429,
+      error_type: 'rate_limit_exceeded',
+      client: 'twice',
       refused_by: 'client.requests_per_minute',
     });
     expect(records.filter(({ refused_by }) => refused_by !== undefined)).toHaveLength(1);
@@ -132,7 +134,8 @@ test('max_inflight: the OpenAI client comes back when Retry-After says so', asyn
   const asked = openAiOf('one-at-a-time', 1).chat.completions.create(QUESTION);
   const [refused] = (await gateway.waitForRecords(recorded + 1)).slice(recorded);
   expect(refused).toMatchObject({
-    ...{ status: 429, error_type: 'rate_limit_exceeded' },
+    status: 429,
+    error_type: 'rate_limit_exceeded',
     refused_by: 'client.max_inflight',
   });
   gate.open();

@@ -25,8 +25,13 @@ let replica: FakeReplica;
 let gateway: StartedGateway;
 
 const jwtOf = (of: FakeIssuer, more: object = {}) => ({
-  ...{ issuer: of.issuer, audience: [AUDIENCE, 'other'], jwks: of.jwksUrl },
-  ...{ tenant_claim: 'tenant', feature_claim: 'feature', models_claim: 'scope', client_claim: 'azp' },
+  issuer: of.issuer,
+  audience: [AUDIENCE, 'other'],
+  jwks: of.jwksUrl,
+  tenant_claim: 'tenant',
+  feature_claim: 'feature',
+  models_claim: 'scope',
+  client_claim: 'azp',
   ...more,
 });
 
@@ -256,7 +261,8 @@ describe('the keys of the issuer', () => {
     // No token causes a reading, while there are no keys.
     expect(down.requestCount).toBe(1);
     expect(await untilCondition(at, 'jwks_missing')).toMatchObject({
-      ...{ severity: 'critical', sentence: expect.stringMatching(/^all tokens get 503: .* status 500$/) },
+      severity: 'critical',
+      sentence: expect.stringMatching(/^all tokens get 503: .* status 500$/),
     });
     down.publish(key);
     await at.untilLogged('keys of JWTs read');

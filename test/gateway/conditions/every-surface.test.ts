@@ -112,7 +112,9 @@ test.each(IDS)('%s is told by every surface while it is on, and by none when it 
     api: [{ id, severity, sentence }],
     page: [
       {
-        ...{ key: `${id} ${SUBJECT}`, isKeyed: true, severity },
+        key: `${id} ${SUBJECT}`,
+        isKeyed: true,
+        severity,
         word: severity.charAt(0).toUpperCase() + severity.slice(1),
         text: expect.stringMatching(new RegExp(`${RegExp.escape(sentence.slice(1))}$`)),
       },
@@ -127,7 +129,11 @@ test.each(IDS)('%s is told by every surface while it is on, and by none when it 
   board.clear(id, RAW);
   lookAhead(2);
   expect(await askSurfaces()).toEqual({
-    ...{ api: [], page: [], metrics: [], status: [], exitCode: 0 },
+    api: [],
+    page: [],
+    metrics: [],
+    status: [],
+    exitCode: 0,
     log: { id, message: `over: ${sentence}`, level: 30 },
   });
 });

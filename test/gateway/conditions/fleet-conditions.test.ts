@@ -14,10 +14,18 @@ function findingsOf(
     failure,
     gateways: () =>
       Object.entries(gateways).map(([name, version]) => ({
-        ...{ name, version, id: name, isSelf: false, isAlive: true, inflight: 0 },
+        name,
+        version,
+        id: name,
+        isSelf: false,
+        isAlive: true,
+        inflight: 0,
       })),
     drainStatusOf: () => ({
-      ...{ safeToStop: null, inflight: 0, background: { running: 0, unknown: 0 }, unconfirmed },
+      safeToStop: null,
+      inflight: 0,
+      background: { running: 0, unknown: 0 },
+      unconfirmed,
     }),
   };
   return [...createFleetProducer({ fleet, registry: replicas })()];

@@ -10,8 +10,14 @@ import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { createHistoryProducer } from '../../../src/gateway/conditions/history-conditions.ts';
 
 const HEALTHY = {
-  ...{ blocks: 0, records: 0, recordBytes: 0, usedBytes: 0, waitingBytes: 0, leftOut: 0 },
-  ...{ problem: null, setAside: null },
+  blocks: 0,
+  records: 0,
+  recordBytes: 0,
+  usedBytes: 0,
+  waitingBytes: 0,
+  leftOut: 0,
+  problem: null,
+  setAside: null,
 };
 
 test('records that were left out are told for a quarter of an hour, and a file that was set aside for a day', () => {

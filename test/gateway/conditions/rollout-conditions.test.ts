@@ -21,7 +21,10 @@ function createWatch() {
 
 const BEGUN = [replicaFacts('a', { seq: 2, stage: 'held' }), replicaFacts('b')];
 const STOPPED = rolloutFacts({
-  ...{ seq: 2, state: 'stopped', ended_at: '2026-01-01T00:00:00Z', replicas: BEGUN },
+  seq: 2,
+  state: 'stopped',
+  ended_at: '2026-01-01T00:00:00Z',
+  replicas: BEGUN,
   problem: { kind: 'bad', replica: 'a', sentence: 'slower than its peers', advice: null },
 });
 
@@ -56,7 +59,9 @@ test('one that is done, or that changed nothing, has not stopped', () => {
   board.report(rolloutFacts({ state: 'done', replicas: BEGUN }), null);
   board.report(
     rolloutFacts({
-      ...{ id: '0000000b', state: 'stopped', ended_at: '2026-01-01T00:00:00Z' },
+      id: '0000000b',
+      state: 'stopped',
+      ended_at: '2026-01-01T00:00:00Z',
       replicas: [replicaFacts('c')],
     }),
     null,

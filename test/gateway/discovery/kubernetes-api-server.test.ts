@@ -118,7 +118,9 @@ test('the admin API and the metrics say that the API server is away, since when 
   const [failing] = await sourcesIn('/admin/replicas');
   expect([failing]).toEqual([
     {
-      ...{ ...source, state: 'failing', error_code: expect.stringMatching(/^(cut|unreachable)$/) },
+      ...source,
+      state: 'failing',
+      error_code: expect.stringMatching(/^(cut|unreachable)$/),
       error_cause: expect.stringMatching(/^[A-Z_]+$/),
     },
   ]);
@@ -141,8 +143,14 @@ test('a source that has not answered yet is unknown, and has no metric', async (
   const { sources } = (await (await gateway.admin('/admin/replicas')).json()) as { sources: unknown };
   expect(sources).toEqual([
     {
-      ...{ name: 'vllm', kind: 'kubernetes', state: 'unknown', since: null },
-      ...{ error_code: null, error_cause: null, advice: null, readiness_gate: null },
+      name: 'vllm',
+      kind: 'kubernetes',
+      state: 'unknown',
+      since: null,
+      error_code: null,
+      error_cause: null,
+      advice: null,
+      readiness_gate: null,
     },
   ]);
   expect(await (await gateway.admin('/metrics')).text()).not.toContain('gateway_discovery_up');
@@ -227,7 +235,9 @@ test('the condition and the log name the rule that the service account lacks', a
   const advice =
     'the service account needs the rule apiGroups [discovery.k8s.io], resources [endpointslices], verbs [get, list, watch] in the Role of the namespace';
   expect(JSON.parse(await gateway.untilLogged('service not watched'))).toMatchObject({
-    ...{ error_code: 'refused', status: 403, advice },
+    error_code: 'refused',
+    status: 403,
+    advice,
   });
   const told = await gateway.untilLogged('kubernetes_failing');
   expect(told).toContain(`Kubernetes fails for vllm: refused: ${advice}`);

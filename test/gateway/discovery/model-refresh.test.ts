@@ -83,7 +83,9 @@ test('a replica whose models and engine are configured is asked whether it answe
   await untilHeard(a);
   await untilHeard(b);
   expect((await gateway.replicas())[1]).toMatchObject({
-    ...{ reachability: 'reachable', models: ['m'], engine: 'vllm' },
+    reachability: 'reachable',
+    models: ['m'],
+    engine: 'vllm',
   });
   expect([...a.probes, ...b.probes].every(({ url }) => url === '/v1/models')).toBe(true);
 });

@@ -25,7 +25,8 @@ test('a verdict compares pods by their labels, of which the gateway reads the me
   for (const { accept } of lists) expect(accept).toContain('as=PartialObjectMetadataList');
 
   expect(await ask(gateway, 'pod.label/version=v3', 'pod.label/version=v1')).toMatchObject({
-    ...{ status: 404, error: { code: 'selector_matches_nothing', param: 'candidate' } },
+    status: 404,
+    error: { code: 'selector_matches_nothing', param: 'candidate' },
   });
 });
 
@@ -43,7 +44,8 @@ test('an API server that does not list pods is named, with the right that is nee
       response.writeHead(toStatus(Number(status)), { 'Content-Type': 'application/json' }).end('{"items":7}');
     });
     expect(await ask(gateway, `pod.label/n=${index}`, 'vllm-0')).toMatchObject({
-      ...{ status: 503, error: { code: 'pods_not_readable', message: expect.stringContaining(part) } },
+      status: 503,
+      error: { code: 'pods_not_readable', message: expect.stringContaining(part) },
     });
   }
 });

@@ -25,7 +25,9 @@ export async function startPods<Count extends 1 | 2 | 3>(count: Count) {
     await Promise.all(pods.map((pod) => pod.close()));
   });
   const pod = (index: number, more: Partial<FakePod> = {}): FakePod => ({
-    ...{ name: `vllm-${index}`, address: `127.0.0.${index + 1}`, ...more },
+    name: `vllm-${index}`,
+    address: `127.0.0.${index + 1}`,
+    ...more,
   });
   return { pods: pods as unknown as Pods<Count>, pod, ports: [{ name: 'http', port, protocol: 'TCP' }] };
 }

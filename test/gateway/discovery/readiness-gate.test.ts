@@ -53,7 +53,9 @@ async function startManyPods(count: number) {
   onTestFinished(() => replica.close());
   const port = { name: 'http', port: Number(new URL(replica.url).port), protocol: 'TCP' };
   const pods = Array.from({ length: count }, (_, index) => ({
-    ...{ name: `vllm-${100 + index}`, address: `127.0.1.${index + 1}`, ...GATED },
+    name: `vllm-${100 + index}`,
+    address: `127.0.1.${index + 1}`,
+    ...GATED,
   }));
   return { replica, port, pods };
 }
@@ -75,7 +77,11 @@ test('a pod that is not ready gets its condition once it has listed its models, 
 
   expect(await gateway.untilLogged('pod not confirmed yet')).toContain('it does not list m"');
   expect(await gateOf(gateway)).toMatchObject({
-    ...{ condition: ANSWERS, state: 'unknown', since: null, confirmed: 0, waiting: 1 },
+    condition: ANSWERS,
+    state: 'unknown',
+    since: null,
+    confirmed: 0,
+    waiting: 1,
     waiting_pods: [{ pod: 'vllm-1', problem: 'it does not list m' }],
   });
   expect(await turnsOf(gateway, 2)).toEqual(['vllm-0', 'vllm-0']);
@@ -86,13 +92,17 @@ test('a pod that is not ready gets its condition once it has listed its models, 
   expect(await turnsOf(gateway, 2)).toEqual(['vllm-0', 'vllm-1']);
   expect(api.patches).toEqual([
     {
-      ...{ pod: 'vllm-1', contentType: 'application/strategic-merge-patch+json' },
+      pod: 'vllm-1',
+      contentType: 'application/strategic-merge-patch+json',
       body: {
         metadata: { uid: 'uid-of-vllm-1' },
         status: {
           conditions: [
             {
-              ...{ type: ANSWERS, status: 'True', reason: 'Answers', message: expect.any(String) },
+              type: ANSWERS,
+              status: 'True',
+              reason: 'Answers',
+              message: expect.any(String),
               lastTransitionTime: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
             },
           ],
@@ -265,7 +275,10 @@ test('without the right, one line says which rule is missing, and the sources sh
   expect(line).toContain('resources [pods/status], verbs [patch]');
   expect(gateway.logLines.filter((each) => each.includes('pods not confirmed'))).toHaveLength(1);
   expect(await gateOf(gateway)).toMatchObject({
-    ...{ state: 'failing', error_code: 'refused', confirmed: 0, waiting: 1 },
+    state: 'failing',
+    error_code: 'refused',
+    confirmed: 0,
+    waiting: 1,
     waiting_pods: [{ pod: 'vllm-0', problem: 'its condition is not written (refused)' }],
   });
   const metrics = await (await gateway.admin('/metrics')).text();

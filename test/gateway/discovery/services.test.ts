@@ -107,8 +107,12 @@ test.each<[string, Parameters<ReturnType<typeof createFakeResolver>['point']>[1]
     expect(await turnsOf(gateway, 1)).toEqual(['vllm-127.0.0.1']);
     expect(gateway.logLines.filter((line) => line.includes('name not resolved'))).toHaveLength(1);
     const source = {
-      ...{ name: 'vllm', kind: 'dns', since: expect.any(String) },
-      ...{ error_cause: null, advice: null, readiness_gate: null },
+      name: 'vllm',
+      kind: 'dns',
+      since: expect.any(String),
+      error_cause: null,
+      advice: null,
+      readiness_gate: null,
     };
     expect(await sourcesOf(gateway)).toEqual([{ ...source, state: 'failing', error_code: code }]);
     const metrics = await (await gateway.admin('/metrics')).text();
@@ -127,7 +131,8 @@ test('of two replicas with one name the first of the file is there, and the othe
   await using gateway = await startGateway({
     replicas: [{ name: 'vllm-127.0.0.2', url: one.url }],
     services: [toService(one)],
-    ...{ resolver, config: QUICK },
+    resolver,
+    config: QUICK,
   });
   await resolver.untilHeard();
   expect(await gateway.replicas()).toMatchObject([{ name: 'vllm-127.0.0.2', url: one.url }]);
@@ -230,7 +235,8 @@ test('a name whose replica is away can be undrained, and the replica serves when
   expect((await call('vllm-127.0.0.3/undrain')).status).toBe(404);
   expect(await (await call('vllm-127.0.0.2/undrain')).json()).toMatchObject({
     replica: { name: 'vllm-127.0.0.2', drained: false, absent: true },
-    ...{ was_drained: true, stored: true },
+    was_drained: true,
+    stored: true,
   });
   // Its answer may have been lost.
   expect(await (await call('vllm-127.0.0.2/undrain')).json()).toMatchObject({ was_drained: false });

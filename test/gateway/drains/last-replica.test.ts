@@ -171,7 +171,9 @@ describe('reachability', () => {
     await gateway.untilReachability('a', 'reachable');
     a.answerProbes(LOADING);
     expect(await show()).toMatchObject({
-      ...{ name: 'a', reachability: 'loading', reachability_reason: 'loading_model' },
+      name: 'a',
+      reachability: 'loading',
+      reachability_reason: 'loading_model',
       reachability_since: expect.stringMatching(/Z$/),
     });
     a.list({ models: ['m'] });

@@ -78,8 +78,13 @@ describe('a form with audio', () => {
     expect(received.header('content-length')).toEqual([String(body.length)]);
     const record = await gateway.nextRecord();
     expect(record).toMatchObject({
-      ...{ endpoint: PATH, model: 'm', status: 200, attempts: 1 },
-      ...{ request_bytes: body.length, audio_seconds: 7, stream: false },
+      endpoint: PATH,
+      model: 'm',
+      status: 200,
+      attempts: 1,
+      request_bytes: body.length,
+      audio_seconds: 7,
+      stream: false,
     });
     expect(record).not.toHaveProperty('prompt_tokens');
     expect(record).not.toHaveProperty('prefix_hashes');
@@ -184,7 +189,10 @@ describe('the record of a transcription has', () => {
     const last = event({ object: 'transcription.chunk', choices: [], usage });
     const record = await recordOf(answerStream([chatChunk('canary'), chatChunk('', 'stop'), last, DONE]));
     expect(record).toMatchObject({
-      ...{ prompt_tokens: 9, completion_tokens: 2, finish_reasons: ['stop'], stream: true },
+      prompt_tokens: 9,
+      completion_tokens: 2,
+      finish_reasons: ['stop'],
+      stream: true,
       ttft_ms: expect.any(Number),
     });
     expect(record).not.toHaveProperty('truncated');
@@ -192,7 +200,10 @@ describe('the record of a transcription has', () => {
 
   test('the tokens of a stream with typed events', async () => {
     const usage = {
-      ...{ type: 'tokens', input_tokens: 14, output_tokens: 5, total_tokens: 19 },
+      type: 'tokens',
+      input_tokens: 14,
+      output_tokens: 5,
+      total_tokens: 19,
       input_token_details: { text_tokens: 0, audio_tokens: 14 },
     };
     const record = await recordOf(

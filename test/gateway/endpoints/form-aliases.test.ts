@@ -21,7 +21,8 @@ const ON = { endpoints: ['audio/transcriptions'], aliases: ALIASES };
 const model = (value: string): FormPart => ({ name: 'model', value });
 /** Has the alias and the beginnings of boundaries in it. */
 const fileOf = (sizeBytes: number): FormPart => ({
-  ...{ name: 'file', filename: 'whisper-1' },
+  name: 'file',
+  filename: 'whisper-1',
   value: Buffer.alloc(sizeBytes, 'whisper-1\r\n--boundar\r\nname="model"\r\n\r\nwhisper-1'),
 });
 const PROMPT: FormPart = { name: 'prompt', value: 'whisper-1' };
@@ -60,7 +61,9 @@ describe('in a form, only the alias is replaced', () => {
     expect((await received.body).equals(expected)).toBe(true);
     expect(received.header('content-length')).toEqual([String(expected.length)]);
     expect(await gateway.nextRecord()).toMatchObject({
-      ...{ model: name, model_requested: alias, status: 200 },
+      model: name,
+      model_requested: alias,
+      status: 200,
       request_bytes: formOf([...before, model(alias), ...after]).length,
     });
   });

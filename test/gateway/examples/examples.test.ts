@@ -33,7 +33,8 @@ async function start(
   const simulated = await Promise.all(
     replicas.map(async (replica) => {
       const started = await startSimulatedReplica({
-        ...{ name: replica.name, models: ['demo'] },
+        name: replica.name,
+        models: ['demo'],
         ...settings[replica.name],
       });
       onTestFinished(() => started.replica.close());

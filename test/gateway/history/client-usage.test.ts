@@ -8,7 +8,8 @@ import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex');
 const CLIENTS = ['acme', 'other', 'marked'].map((name) => ({
-  ...{ name, key_sha256: sha256(`key-of-${name}`) },
+  name,
+  key_sha256: sha256(`key-of-${name}`),
   // A right-to-left mark, which records leave out.
   ...(name === 'marked' && { tenant: 'שלום\u200f' }),
 }));
@@ -48,7 +49,9 @@ it('tells a client its own usage alone, and nothing that is the operator’s', a
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json']);
     expect(headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/);
     expect(JSON.parse(text)).toMatchObject({
-      ...{ object: 'usage', total: { requests }, rows: [{ model: 'm', requests }] },
+      object: 'usage',
+      total: { requests },
+      rows: [{ model: 'm', requests }],
     });
     expect(text).not.toMatch(/secret-name|gpu_seconds|costs|attempts/);
   }
@@ -75,7 +78,8 @@ it('tells who comes by a trusted proxy the usage of the tenant that the proxy na
   await using at = await startGateway({
     replicas: [replica],
     config: {
-      ...{ history: { client_usage: true }, clients: CLIENTS },
+      history: { client_usage: true },
+      clients: CLIENTS,
       gateway: { trusted_proxies: ['127.0.0.1'] },
     },
   });

@@ -91,7 +91,9 @@ describe('GET /metrics', () => {
       expect(sumBy(samples, 'gateway_failures_total', label)).toEqual(countBy(failures, toKey));
     }
     expect(sumBy(samples, 'gateway_failures_total', 'gen_ai_request_model')).toEqual({
-      ...{ '': 1, _OTHER: 1, down: 1 },
+      '': 1,
+      _OTHER: 1,
+      down: 1,
     });
     const byTenant = durations('gateway_tenant_request_duration', 'gateway_tenant');
     expect(byTenant).toEqual(countBy(records, ({ tenant }) => tenant));
@@ -207,7 +209,9 @@ describe('GET /metrics', () => {
     const drained = await read(gateway);
     expect(sumBy(drained, 'gateway_replica_up', 'gateway_replica')).toEqual({ a: 0, c: 0 });
     expect(sumBy(drained, 'gateway_model_replicas_available', 'gen_ai_request_model')).toEqual({
-      ...{ m: 0, n: 0, o: 0 },
+      m: 0,
+      n: 0,
+      o: 0,
     });
   });
 

@@ -36,9 +36,14 @@ test('a span has the parameters of its request and the names in the headers of t
   await collector.waitFor(({ spans }) => spans.length === 4);
   const [said, silent] = collector.spans.filter(({ name }) => name === 'chat m');
   expect(said?.attributes).toMatchObject({
-    ...{ 'gen_ai.request.temperature': 0.5, 'gen_ai.request.choice.count': 2, 'user.id': 'u-1' },
-    ...{ 'session.id': 's\u00f8-1', 'gen_ai.agent.name': 'researcher', 'gen_ai.prompt.name': 'support' },
-    ...{ 'langfuse.observation.prompt.version': '3', 'openinference.span.kind': 'LLM' },
+    'gen_ai.request.temperature': 0.5,
+    'gen_ai.request.choice.count': 2,
+    'user.id': 'u-1',
+    'session.id': 's\u00f8-1',
+    'gen_ai.agent.name': 'researcher',
+    'gen_ai.prompt.name': 'support',
+    'langfuse.observation.prompt.version': '3',
+    'openinference.span.kind': 'LLM',
     'llm.invocation_parameters': '{"temperature":0.5,"n":2}',
   });
   expect(JSON.stringify(collector.spans)).not.toContain(SECRET);

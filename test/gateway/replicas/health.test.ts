@@ -17,8 +17,13 @@ import { turnsOf } from '#testkit/turns.ts';
 /** Connections refused twice make a replica a failing one; it is not tried again for as long as a test runs. */
 const passive = { passive: true, active: false, frozen_after: 'off', failures: 2, cool_down: '1h' };
 const active = {
-  ...{ passive: false, active: true, frozen_after: 'off' },
-  ...{ failures: 2, successes: 2, interval: '10ms', timeout: '30s' },
+  passive: false,
+  active: true,
+  frozen_after: 'off',
+  failures: 2,
+  successes: 2,
+  interval: '10ms',
+  timeout: '30s',
 };
 
 /** A gateway before `a`, which refuses connections, and `b`. */

@@ -96,7 +96,9 @@ describe('a stored response belongs to the tenant of the key that made it:', () 
     expect(seenCount()).toBe(before);
     const [, record] = await gateway.waitForRecords(3);
     expect(record).toMatchObject({
-      ...{ status: 404, error_type: 'previous_response_not_found', client: 'other' },
+      status: 404,
+      error_type: 'previous_response_not_found',
+      client: 'other',
       previous_response_id: id,
     });
     expect(record).not.toHaveProperty('replica');
@@ -200,8 +202,11 @@ describe('a stored response belongs to the tenant of the key that made it:', () 
     const { gateway } = await start({
       clients: [clientOf('one', { tenant: 'acme' })],
       jwt: {
-        ...{ issuer: issuer.issuer, audience: [AUDIENCE], jwks: issuer.jwksUrl },
-        ...{ tenant_claim: 'tenant', client_claim: 'azp' },
+        issuer: issuer.issuer,
+        audience: [AUDIENCE],
+        jwks: issuer.jwksUrl,
+        tenant_claim: 'tenant',
+        client_claim: 'azp',
       },
     });
     const tokenOf = (tenant: string, azp: string) => issuer.issue(key, { tenant, azp });

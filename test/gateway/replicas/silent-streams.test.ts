@@ -30,7 +30,8 @@ function createStuck(before: readonly string[]) {
     await exchange.write(before.join(''));
   };
   return {
-    ...{ script, held },
+    script,
+    held,
     async release() {
       for (const { head, end, request } of held.splice(0)) {
         if (request.isAborted) continue;
@@ -184,7 +185,10 @@ describe('timeouts.silent', () => {
       await expect.poll(async () => (await gateway.chat({ stream: true }, asTenant)).status).toBe(200);
       const records = await gateway.waitForRecords(3);
       expect(records.find(({ status, truncated }) => status === 200 && truncated)).toMatchObject({
-        ...{ status: 200, error_type: 'upstream_timeout', truncated: true, stream: true },
+        status: 200,
+        error_type: 'upstream_timeout',
+        truncated: true,
+        stream: true,
       });
     },
   );

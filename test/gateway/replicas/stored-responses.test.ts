@@ -191,7 +191,9 @@ describe('a request about a response, of a client that may use some models only,
     endpoints: ['responses'],
     aliases: ALIASES,
     clients: clients.map(([name, models]) => ({
-      ...{ name, tenant: 't', key_sha256: hash('sha256', name) },
+      name,
+      tenant: 't',
+      key_sha256: hash('sha256', name),
       ...(models === undefined ? {} : { models }),
     })),
   };

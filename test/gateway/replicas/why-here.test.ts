@@ -25,8 +25,11 @@ describe('a record says why its replica was chosen', () => {
     const [first, second] = await gateway.waitForRecords(2);
     expect(first).toMatchObject({ replica: 'a', route_reason: 'turn' });
     expect(second).toMatchObject({
-      ...{ replica: 'a', attempts: 2, route_reason: 'next_after_failure' },
-      ...{ route_candidates: 1, route_ruled_out: { tried: 1 } },
+      replica: 'a',
+      attempts: 2,
+      route_reason: 'next_after_failure',
+      route_candidates: 1,
+      route_ruled_out: { tried: 1 },
     });
     const { records } = (await (await gateway.admin('/admin/records')).json()) as { records: object[] };
     expect(records[0]).toMatchObject({ route_reason: 'next_after_failure', route_ruled_out: { tried: 1 } });
@@ -43,7 +46,9 @@ describe('a record says why its replica was chosen', () => {
     for (let count = 0; count < 2; count++) await gateway.chat({ messages });
     const [unseen, evicted] = await gateway.waitForRecords(2);
     expect(unseen).toMatchObject({
-      ...{ route_reason: 'prefix', route_prefix_blocks: 1, route_prefix_share: 1 },
+      route_reason: 'prefix',
+      route_prefix_blocks: 1,
+      route_prefix_share: 1,
       route_prefix_miss: 'never_seen',
     });
     expect(evicted).toMatchObject({ replica: unseen?.replica, route_prefix_miss: 'evicted_or_restarted' });

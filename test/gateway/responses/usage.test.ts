@@ -291,7 +291,9 @@ describe('the fingerprint of a vLLM that generates several choices', () => {
       finishing(0) + chatChunk('b'),
       finishing(1),
       event({
-        ...{ id: 'x', choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } },
+        id: 'x',
+        choices: [],
+        usage: { prompt_tokens: 3, completion_tokens: 2 },
         system_fingerprint: fingerprint,
       }),
       DONE,

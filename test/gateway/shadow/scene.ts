@@ -47,7 +47,9 @@ export async function startShadowScene({
     config: { gateway: { workers }, shadow: { requests: '100%', ...shadow }, ...config },
   });
   return {
-    ...{ gateway, a, s },
+    gateway,
+    a,
+    s,
     async untilCopied(count, members = {}) {
       while (s.requests.length < count) await (await gateway.chat(members)).text();
     },

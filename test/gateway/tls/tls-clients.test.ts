@@ -148,7 +148,8 @@ describe("OpenAI's client", () => {
   const clientOf = ({ url }: StartedGateway, dispatcher: Agent) =>
     new OpenAI({
       baseURL: `${url}/v1`,
-      ...{ apiKey: 'k', maxRetries: 0 },
+      apiKey: 'k',
+      maxRetries: 0,
       fetch: ((input: string, init: object) => fetch(input, { ...init, dispatcher })) as never,
     });
   const request = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] };

@@ -102,8 +102,10 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
     const tls = { ...(await put(await authority.issue('server'))), client_ca, record_subject: true };
     await using gateway = await startGateway({ replicas: [replica], config: { gateway: { tls } } });
     const options: ConnectionOptions = {
-      ...{ minVersion: version, maxVersion: version },
-      ...{ cert: client.cert, key: client.key },
+      minVersion: version,
+      maxVersion: version,
+      cert: client.cert,
+      key: client.key,
     };
     const { session } = await visit(gateway, options);
     expect((await visit(gateway, { ...options, session })).isReused).toBe(true);

@@ -53,7 +53,9 @@ async function chat({ url }: StartedGateway, own: { readonly cert?: string; read
   const agent = new Agent({ connect: { ca: authority.ca.cert, ...own } });
   try {
     const answer = await request(`${url}/v1/chat/completions`, {
-      ...{ method: 'POST', body: BODY, dispatcher: agent },
+      method: 'POST',
+      body: BODY,
+      dispatcher: agent,
       headers: { 'content-type': 'application/json' },
     });
     await answer.body.dump();
@@ -334,7 +336,9 @@ test('the admin API shows each server name its own certificate, also after a rel
   await put(first, await authority.issue('renewed'));
   const agent = createAgent();
   const reloaded = await request(`${gateway.adminUrl}/admin/reload`, {
-    ...{ method: 'POST', dispatcher: agent, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
+    method: 'POST',
+    dispatcher: agent,
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });
   expect(await reloaded.body.json()).toMatchObject({ changed: ['gateway.admin_tls'], needs_restart: [] });
   expect(await subjectOf('llm.example.test')).toBe('spangate renamed');
@@ -408,7 +412,8 @@ test('a reload gives probes, too, as long to connect as timeouts.connect now say
   });
   onTestFinished(() => void relay.close());
   const far = {
-    ...{ name: 'far', url: `https://127.0.0.1:${await listen(relay)}` },
+    name: 'far',
+    url: `https://127.0.0.1:${await listen(relay)}`,
     tls: { ca: authority.ca.certPath },
   };
   const config = { timeouts: { connect: '1ms' } };

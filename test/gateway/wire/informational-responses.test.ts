@@ -39,7 +39,10 @@ describe('informational responses of a replica', () => {
     expect(response.status).toBe(502);
     expect(JSON.parse(response.body.toString())).toMatchObject({ error: { code: 'upstream_failed' } });
     expect(await gateway.nextRecord()).toMatchObject({
-      ...{ status: 502, error_type: 'upstream_failed', replica: 'a', attempts: 1 },
+      status: 502,
+      error_type: 'upstream_failed',
+      replica: 'a',
+      attempts: 1,
     });
     await replica.requests[0]?.connection.untilClosed();
     // What the buffers on the way hold is a multiple of what the gateway has read.

@@ -14,9 +14,7 @@ const numbered = (number: number) =>
   postBytes('/v1/chat/completions', JSON.stringify({ model: 'm', user: String(number) }));
 
 /** Whatever bounds a client that neither reads nor leaves is short. */
-const SHORT = {
-  ...{ idle: '300ms', keep_alive: '300ms', client_headers: '300ms', client_body: '300ms' },
-};
+const SHORT = { idle: '300ms', keep_alive: '300ms', client_headers: '300ms', client_body: '300ms' };
 
 /** Answers with what the request says, after a few turns of the event loop, and tells how many it does at once. */
 function countAtOnce(): { readonly script: Script; readonly most: () => number } {

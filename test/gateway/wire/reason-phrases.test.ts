@@ -77,7 +77,9 @@ describe.each([1, 2])('with %i workers', (workers) => {
       expect(response.header('x-injected')).toEqual([]);
       if (method === 'POST') {
         expect(await gateway.nextRecord()).toMatchObject({
-          ...{ status: 502, error_type: 'upstream_failed', replica: 'a' },
+          status: 502,
+          error_type: 'upstream_failed',
+          replica: 'a',
         });
       }
       gate.open();

@@ -62,10 +62,7 @@ async function examine({ db, wal }: Files): Promise<number> {
   // What is summed now need not outlast anything.
   store.db.exec('PRAGMA synchronous = OFF');
   const ask = async <A>(kind: 'usage' | 'records') => {
-    const query = {
-      ...{ kind: 'usage', by: [], step: null },
-      ...{ filters: {}, before: null, limit: 9_999 },
-    };
+    const query = { kind: 'usage', by: [], step: null, filters: {}, before: null, limit: 9_999 };
     return (await runQuery(store, { ...query, ...SPAN, kind } as never)) as A;
   };
   const { records } = await ask<RecordsAnswer>('records');

@@ -26,8 +26,12 @@ import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
 const MINUTE_MS = 60_000;
 const USAGE = {
   kind: 'usage',
-  ...{ by: DIMENSIONS, filters: {}, step: { ms: MINUTE_MS }, limit: 10_000 },
-  ...{ fromMs: START_MS, untilMs: START_MS + 60 * MINUTE_MS },
+  by: DIMENSIONS,
+  filters: {},
+  step: { ms: MINUTE_MS },
+  limit: 10_000,
+  fromMs: START_MS,
+  untilMs: START_MS + 60 * MINUTE_MS,
 } as const satisfies UsageQuery;
 
 let folder: string;
@@ -59,8 +63,14 @@ function startWriter() {
   };
   const writer = new HistoryWriter(
     {
-      ...{ path, version: '1.0.0', instanceId: 'id', startedMs: START_MS, begun: 'new', present: [] },
-      ...{ maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 35 * 86_400_000 },
+      path,
+      version: '1.0.0',
+      instanceId: 'id',
+      startedMs: START_MS,
+      begun: 'new',
+      present: [],
+      maxSizeBytes: 64 * 1024 ** 2,
+      maxAgeMs: 35 * 86_400_000,
     },
     {
       send(message: FromHistory) {

@@ -284,7 +284,9 @@ it('rounds the end of a span up to an hour, as its beginning down, where minutes
   expect(await usageOf(store, span)).toMatchObject({ ...span, total: { sums: { requests: 2 } } });
   store.write(toBatch([]), START_MS + 8 * DAY_MS);
   expect(await usageOf(store, span)).toMatchObject({
-    ...{ fromMs: START_MS, untilMs: START_MS + 2 * HOUR_MS, resolution: 'hour' },
+    fromMs: START_MS,
+    untilMs: START_MS + 2 * HOUR_MS,
+    resolution: 'hour',
     total: { sums: { requests: 4 } },
   });
   store.close();

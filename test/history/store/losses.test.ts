@@ -21,7 +21,11 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const loss = (first: number, last = first, why: RecordLoss['why'] = 'dropped'): RecordLoss => ({
-  ...{ instance: 'i', first, last, why, isKnown: true },
+  instance: 'i',
+  first,
+  last,
+  why,
+  isKnown: true,
 });
 
 function write(store: HistoryStore, losses: readonly RecordLoss[], atMs = START_MS): void {

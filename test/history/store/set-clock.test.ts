@@ -26,10 +26,7 @@ async function ask<Kind extends Query['kind'] & Answer['kind']>(
   kind: Kind,
   span: { readonly fromMs: number; readonly untilMs: number },
 ) {
-  const query = {
-    ...{ kind, by: [], filters: {}, step: null, before: null, limit: 100, tenant: 'acme' },
-    ...span,
-  };
+  const query = { kind, by: [], filters: {}, step: null, before: null, limit: 100, tenant: 'acme', ...span };
   const answer = await runQuery(store, query as Query);
   return answer as Extract<Answer, { kind: Kind }>;
 }

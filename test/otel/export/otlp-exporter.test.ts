@@ -33,8 +33,14 @@ function createExporter(options: Partial<OtlpOptions> = {}) {
   const headers = async () => ({ 'x-key': 'k', 'content-type': CONTENT_TYPES[protocol] });
   return createOtlpExporter(
     {
-      ...{ url, protocol, headers, timeoutMs: 10_000, compression: 'none', ...options },
-      ...{ agent, createAgent: async () => agent },
+      url,
+      protocol,
+      headers,
+      timeoutMs: 10_000,
+      compression: 'none',
+      ...options,
+      agent,
+      createAgent: async () => agent,
     },
     RESOURCE_SPANS,
   );

@@ -29,7 +29,11 @@ function startLedger({ waiting = 0, epochMs = (): number => 1_795_000_000_000 } 
   });
   const toRecord = (seq: number, instance = 'a') => ({ ...FULL_RECORD, instance, seq });
   return {
-    ...{ clock, ledger, log, published, texts },
+    clock,
+    ledger,
+    log,
+    published,
+    texts,
     queued: (seq: number, instance = 'a') =>
       ledger.queued(toRecord(seq, instance), encodeRecord(toRecord(seq, instance))),
     dropped: (seq: number) => ledger.notQueued(toRecord(seq), 'dropped'),
@@ -65,7 +69,8 @@ describe('the ledger', () => {
       traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
       spanId: expect.stringMatching(/^[0-9a-f]{16}$/),
       name: LEDGER.span,
-      ...{ kind: 1, flags: 0x101 },
+      kind: 1,
+      flags: 0x101,
       startTimeUnixNano: '1795000000250000000',
       endTimeUnixNano: '1795000001500000000',
       attributes: expect.arrayContaining([

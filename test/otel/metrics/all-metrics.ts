@@ -43,7 +43,8 @@ export function collectAllMetrics(): readonly MetricData[] {
     ),
     ...toProcessMetrics(
       {
-        ...{ version: '1.2.3', workers: GATEWAY_SOURCES.workers() },
+        version: '1.2.3',
+        workers: GATEWAY_SOURCES.workers(),
         delays: [{ thread: 0, p50Ms: 1, p99Ms: 2, maxMs: 3 }],
       },
       INTERVAL,

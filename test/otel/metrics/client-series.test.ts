@@ -26,7 +26,10 @@ function collect(records: readonly RequestRecord[], genAi: GenAiNames = 'pinned'
     ['vllm-b', 'https://[fd00::2]'],
   ]);
   const metrics = new RecordMetrics({
-    ...{ maxNames: 10, urlScheme: 'http', currency: 'EUR', genAi },
+    maxNames: 10,
+    urlScheme: 'http',
+    currency: 'EUR',
+    genAi,
     isKnownModel: (model) => model === 'llama',
     replicaUrl: (name) => urls.get(name),
   });
@@ -150,7 +153,8 @@ describe('the newest names', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(parts, tokens, tokens), { maxLength: 20 }), (requests) => {
         const records = requests.map(([some, prompt, completion]) => ({
-          ...{ ...STREAM, ...some },
+          ...STREAM,
+          ...some,
           prompt_tokens: (some.prompt_audio_tokens ?? 0) + (some.prompt_image_tokens ?? 0) + prompt,
           completion_tokens: (some.completion_audio_tokens ?? 0) + completion,
         }));

@@ -8,7 +8,9 @@ const resource = resourceFromAttributes({ 'service.name': 'spangate' });
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 
 const definition = <Instrument extends string>(name: string, instrument: Instrument, unit: string) => ({
-  ...{ name, instrument, unit },
+  name,
+  instrument,
+  unit,
   description: 'A "quoted" path \\ and\na line.',
 });
 
@@ -19,7 +21,8 @@ const DURATIONS = toHistogramData(
       attributes: { 'gateway.tenant': '"a" \\ b\nc' },
       value: {
         buckets: { boundaries: [0.5, 1], counts: [1, 0, 2] },
-        ...{ sum: 7.25, count: 3 },
+        sum: 7.25,
+        count: 3,
         exemplars: [
           undefined,
           undefined,

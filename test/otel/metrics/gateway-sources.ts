@@ -5,18 +5,16 @@ import type { MetricsCollaborators } from '../../../otel/metrics/start-metrics.t
 export const GATEWAY_SOURCES = {
   replicas: () => [
     {
-      ...{
-        name: 'vllm-a',
-        inflight: 2,
-        background: 0,
-        streams: { running: 0, silent: 0, oldestMs: 0 },
-        maxInflight: 8,
-        drained: true,
-        failing: false,
-        judges: [{ judge: 'frozen', isFailing: false }],
-        decisions: [{ judge: 'frozen', verdict: 'ok', count: 1 }],
-        up: true,
-      },
+      name: 'vllm-a',
+      inflight: 2,
+      background: 0,
+      streams: { running: 0, silent: 0, oldestMs: 0 },
+      maxInflight: 8,
+      drained: true,
+      failing: false,
+      judges: [{ judge: 'frozen', isFailing: false }],
+      decisions: [{ judge: 'frozen', verdict: 'ok', count: 1 }],
+      up: true,
       gpuTime: {
         ms: { busy: 12_500, unrecorded: 250, idle: 2_000 },
         cost: { busy: 1.25, unrecorded: 0.025, idle: 0.2, hourPrice: 360, currency: 'EUR' },
@@ -27,14 +25,18 @@ export const GATEWAY_SOURCES = {
   conditions: () => [{ id: 'replica_unreachable', severity: 'warning', subject: 'a' }],
   comparisons: () => [
     {
-      ...{ candidate: 'a', baseline: null, verdict: 'undecided' },
+      candidate: 'a',
+      baseline: null,
+      verdict: 'undecided',
       figures: { requests: 120, gaps_ratio: 1.02, error_share: 0 },
     },
   ],
   shadows: () => [{ name: 'vllm-new', copies: new Map([['ok', 4]]), skipped: new Map([['shadow_full', 2]]) }],
   sources: () => [
     {
-      ...{ name: 'vllm', kind: 'kubernetes', state: 'failing' },
+      name: 'vllm',
+      kind: 'kubernetes',
+      state: 'failing',
       readinessGate: { state: 'ok', waitingCount: 2, confirmedCount: 5 },
     },
   ],

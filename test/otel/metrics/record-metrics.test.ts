@@ -196,8 +196,11 @@ describe('records become metrics', () => {
 
   test('with each attempt at its replica by what became of it, whoever answered in the end', () => {
     const failed = (replica: string, failure: string, status: number | null = null) => ({
-      ...{ replica, failure, status },
-      ...{ duration_ms: 5, after_ms: 5 },
+      replica,
+      failure,
+      status,
+      duration_ms: 5,
+      after_ms: 5,
     });
     const failed_attempts = [
       failed('vllm-b', 'status_retried', 503),
@@ -233,8 +236,11 @@ describe('records become metrics', () => {
     const records = Array.from({ length: 1_024 }, (_, index): RequestRecord => {
       const replica = `r${index}`;
       const failed_attempts = failures.map(([failure, status = null]) => ({
-        ...{ replica, failure, status },
-        ...{ duration_ms: 1, after_ms: 1 },
+        replica,
+        failure,
+        status,
+        duration_ms: 1,
+        after_ms: 1,
       }));
       return { ...STREAM, replica, attempts: 5, failed_attempts };
     });

@@ -7,9 +7,17 @@ import {
 import { INTERVAL, pointsOf, totalOf } from './collected.ts';
 
 const REPLICA: ReplicaState = {
-  ...{ name: 'vllm-a', inflight: 0, background: 0, maxInflight: null },
+  name: 'vllm-a',
+  inflight: 0,
+  background: 0,
+  maxInflight: null,
   streams: { running: 0, silent: 0, oldestMs: 0 },
-  ...{ drained: false, failing: false, judges: [], decisions: [], up: null, gpuTime: null },
+  drained: false,
+  failing: false,
+  judges: [],
+  decisions: [],
+  up: null,
+  gpuTime: null,
 };
 
 /** The values of a metric by replica. */
@@ -115,7 +123,9 @@ test('two models whose names are shown alike are one series, because Prometheus 
 
 test('a replica with very many models does not grow the metrics without bound', () => {
   const models = Array.from({ length: 10_000 }, (_, index) => ({
-    ...{ name: `lora-${index}`, known: 1, available: 1 },
+    name: `lora-${index}`,
+    known: 1,
+    available: 1,
   }));
   const metrics = toModelMetrics(models, INTERVAL);
   expect(pointsOf(metrics, 'gateway.model.replicas.known')).toHaveLength(2000);

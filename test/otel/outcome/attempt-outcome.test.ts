@@ -8,8 +8,11 @@ import {
 import type { FailedAttempt, RequestRecord } from '#otel/record/registry';
 
 const failedAttempt = (failure: string, status: number | null = null): FailedAttempt => ({
-  ...{ replica: 'b', failure, status },
-  ...{ duration_ms: 30, after_ms: 40 },
+  replica: 'b',
+  failure,
+  status,
+  duration_ms: 30,
+  after_ms: 40,
 });
 
 test.each<[string, string, number | null, AttemptOutcome]>([

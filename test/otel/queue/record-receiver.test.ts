@@ -61,7 +61,9 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_0
   let queuedCalls = 0;
   const drops = new Drops(queue, log);
   const receiver = new RecordReceiver({
-    ...{ queueState, queue, counters },
+    queueState,
+    queue,
+    counters,
     clock: new VirtualClock(),
     drops,
     onRecord({ record, encodedSpan }) {
@@ -93,7 +95,16 @@ function createReceiver({ workerCount = 2, capacity = 4, capacityBytes = 1_000_0
     for (const records of workerOf(worker).posted.items.splice(0)) receiver.receive(worker, records);
   };
   return {
-    ...{ receiver, queue, counters, log, drops, observed, begunByEnded, ledgerLines, deliver, workerOf },
+    receiver,
+    queue,
+    counters,
+    log,
+    drops,
+    observed,
+    begunByEnded,
+    ledgerLines,
+    deliver,
+    workerOf,
     queuedCalls: () => queuedCalls,
     /** A request begins in a worker and ends at once. */
     record(worker: number, text: string, record = LEAST_RECORD) {

@@ -20,8 +20,12 @@ const spanOf = (
 
 const USED: RequestRecord = {
   ...LEAST_RECORD,
-  ...{ prompt_tokens: 120, cached_tokens: 64, cache_creation_tokens: 32, completion_tokens: 45 },
-  ...{ reasoning_tokens: 7, cost: 0.001 },
+  prompt_tokens: 120,
+  cached_tokens: 64,
+  cache_creation_tokens: 32,
+  completion_tokens: 45,
+  reasoning_tokens: 7,
+  cost: 0.001,
 };
 
 const HEARD: RequestRecord = { ...USED, completion_audio_tokens: 8, prompt_audio_tokens: 5 };
@@ -106,9 +110,14 @@ describe('Langfuse', () => {
     // extractModelName, extractUserId, extractSessionId, extractCostDetails; extractModelParameters takes all of
     // gen_ai.request.* but model.
     expect(span).toMatchObject({
-      ...{ 'gen_ai.request.model': 'm', 'user.id': 'u-1', 'session.id': 's-1', 'gen_ai.usage.cost': 0.001 },
-      ...{ 'langfuse.observation.prompt.name': 'support', 'langfuse.observation.prompt.version': '12' },
-      ...{ 'gen_ai.request.temperature': 1, 'gen_ai.request.seed': 7 },
+      'gen_ai.request.model': 'm',
+      'user.id': 'u-1',
+      'session.id': 's-1',
+      'gen_ai.usage.cost': 0.001,
+      'langfuse.observation.prompt.name': 'support',
+      'langfuse.observation.prompt.version': '12',
+      'gen_ai.request.temperature': 1,
+      'gen_ai.request.seed': 7,
     });
   });
 });
@@ -116,8 +125,11 @@ describe('Langfuse', () => {
 describe('OpenInference', () => {
   test('has the kind of the operation, its tokens with their total, and its parameters', () => {
     expect(spanOf({ ...USED, model: 'm', max_tokens: 256 }, { openinference: true })).toMatchObject({
-      ...{ 'openinference.span.kind': 'LLM', 'llm.model_name': 'm' },
-      ...{ 'llm.token_count.prompt': 120, 'llm.token_count.completion': 45, 'llm.token_count.total': 165 },
+      'openinference.span.kind': 'LLM',
+      'llm.model_name': 'm',
+      'llm.token_count.prompt': 120,
+      'llm.token_count.completion': 45,
+      'llm.token_count.total': 165,
       'llm.invocation_parameters':
         '{"temperature":1,"top_p":0.9,"top_k":40,"frequency_penalty":0.5,"presence_penalty":-0.5,"seed":7,"n":2,"max_tokens":256}',
     });

@@ -78,7 +78,9 @@ describe('the resource', () => {
 /** Sends a request through a gateway with the state of the directory, and returns the instance id of its span. */
 async function sendOne(collector: FakeCollector, replica: { readonly name: string; readonly url: string }) {
   await using gateway = await startGateway({
-    ...{ replicas: [replica], collector, stateDir: directory },
+    replicas: [replica],
+    collector,
+    stateDir: directory,
     config: { metrics: { otlp: true } },
   });
   await (await gateway.chat()).arrayBuffer();

@@ -16,7 +16,9 @@ function createProcessor() {
   );
   const provider = new TracerProvider({ spanProcessors: [processor] });
   return {
-    ...{ consumed, log, processor },
+    consumed,
+    log,
+    processor,
     endSpan(attributes = toRequestAttributes(LEAST_RECORD, { scheme: 'http' })) {
       provider.getTracer('any').startSpan('POST /v1/embeddings').setAttributes(attributes).end();
     },

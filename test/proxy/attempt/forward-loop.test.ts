@@ -67,7 +67,10 @@ async function start(
     }
   };
   return {
-    ...{ pools, told, variants, ...opened },
+    pools,
+    told,
+    variants,
+    ...opened,
     run: (settings: SendSettings = SETTINGS) => forward(opened.exchange, attempts, settings),
     mayWiden: (count: number) => {
       widenings = count;
@@ -190,7 +193,9 @@ describe('a request is repeated at its replica', () => {
       exchange,
       {
         acquire: () => first.pools.pool.acquire('m', new Set()) as never,
-        ...{ hold: () => undefined, widen: () => false, withdraw: () => undefined },
+        hold: () => undefined,
+        widen: () => false,
+        withdraw: () => undefined,
         begin(replica, variant) {
           variants.push({ ...variant });
           return toAttempt(exchange, replica, variant).request;

@@ -37,7 +37,10 @@ describe('a request that waits for a replica', () => {
     const note = (name: string) => () => void asked.push(name);
     const attempts: ForwardedAttempts = {
       acquire: () => ({ result: waited.promise, abandon: () => waited.resolve('gone') }),
-      ...{ hold: note('hold'), withdraw: note('withdraw'), fail: note('fail'), finish: note('finish') },
+      hold: note('hold'),
+      withdraw: note('withdraw'),
+      fail: note('fail'),
+      finish: note('finish'),
       begin: () => {
         throw new Error('an attempt was begun');
       },

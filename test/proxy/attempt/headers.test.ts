@@ -5,7 +5,10 @@ import { requestOf, responseOf } from '../../wire/heads.ts';
 
 const TARGET = { host: 'replica:8000', path: '/base/x' };
 const IDENTITY = {
-  ...{ viaName: 'gw', requestId: 'id-1', apiKey: null, withheldFields: null },
+  viaName: 'gw',
+  requestId: 'id-1',
+  apiKey: null,
+  withheldFields: null,
   trace: { traceparent: '00-1-2-01', tracestate: undefined },
 };
 const CLIENT = { remoteAddress: '192.0.2.1', scheme: 'http' } as const;
@@ -115,10 +118,15 @@ describe('the head of a response to a client', () => {
       ],
     ]);
     expect(head).toEqual({
-      ...{ status: 200, reason: 'OK', contentLength: 2, endsWithConnection: false },
+      status: 200,
+      reason: 'OK',
+      contentLength: 2,
+      endsWithConnection: false,
       fieldLines: 'X-A: b\r\nSet-Cookie: c\r\nset-cookie: d\r\n',
       connectionOptions: new Set(['x-b']),
-      ...{ isEventStream: false, isJson: false, isEncoded: false },
+      isEventStream: false,
+      isJson: false,
+      isEncoded: false,
     });
   });
 

@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { type AnswerTraits, isHeld, judgeHeld } from '../../../src/proxy/attempt/judge-answer.ts';
 
 const PLAIN: AnswerTraits = {
-  ...{ status: 500, isJson: true, engine: 'vllm', asksUsage: false, isRepeatable: true, isRetried: false },
+  status: 500,
+  isJson: true,
+  engine: 'vllm',
+  asksUsage: false,
+  isRepeatable: true,
+  isRetried: false,
 };
 const LOADING: AnswerTraits = { ...PLAIN, status: 503, engine: 'llamacpp' };
 const body = (error: unknown) => Buffer.from(JSON.stringify({ error }));

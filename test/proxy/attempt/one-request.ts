@@ -11,8 +11,12 @@ import { type ExchangeConnection, exchangeOf } from '../../wire/heads.ts';
 
 /** What requests are sent with, unless a test says otherwise: no status is retried. */
 export const SETTINGS: SendSettings = {
-  ...{ viaName: 'gw', firstByteMs: 60_000, idleMs: 60_000, silentMs: 60_000 },
-  ...{ withheldFields: null, retry: null },
+  viaName: 'gw',
+  firstByteMs: 60_000,
+  idleMs: 60_000,
+  silentMs: 60_000,
+  withheldFields: null,
+  retry: null,
 };
 
 /** One client request without a socket: what goes to its client is written down. */
@@ -26,10 +30,17 @@ export function openExchange(
   const nothing = () => undefined;
   let isPaused = false;
   const connection: ExchangeConnection = {
-    ...{ remoteAddress: '192.0.2.1', isEncrypted: false, clientSubject: undefined, keepAliveLines: '' },
+    remoteAddress: '192.0.2.1',
+    isEncrypted: false,
+    clientSubject: undefined,
+    keepAliveLines: '',
     canKeep: () => true,
-    ...{ readBody: nothing, discardBody: nothing, stopReadingBody: nothing, yieldToOtherSockets: nothing },
-    ...{ pauseReading: nothing, resumeReading: nothing },
+    readBody: nothing,
+    discardBody: nothing,
+    stopReadingBody: nothing,
+    yieldToOtherSockets: nothing,
+    pauseReading: nothing,
+    resumeReading: nothing,
     write(before, pieces, _sizeBytes, after) {
       written.push(before + Buffer.concat(pieces).toString('latin1') + after);
       return !isPaused;
@@ -44,7 +55,8 @@ export function openExchange(
   const logged: string[] = [];
   const exchange = new Exchange({
     http: exchangeOf(lines, connection),
-    ...{ requestId: 'id-1', log: { debug: (_fields: object, message: string) => void logged.push(message) } },
+    requestId: 'id-1',
+    log: { debug: (_fields: object, message: string) => void logged.push(message) },
     outbox: new Outbox((error) => defects.push(error)),
     toErrorBody: (code) => JSON.stringify({ code }),
   });
@@ -75,10 +87,19 @@ export function toAttempt(
 ) {
   const steps: string[] = [];
   const request: AttemptRequest = {
-    ...{ replica, exchange, body: null, upload: null, reading: null, modelName: null, routeLines: '' },
-    ...{ stream: null, asksStream: false },
+    replica,
+    exchange,
+    body: null,
+    upload: null,
+    reading: null,
+    modelName: null,
+    routeLines: '',
+    stream: null,
+    asksStream: false,
     trace: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: undefined },
-    ...{ onFreshConnection: false, mayRepeat: true, mayRetryStatus: false },
+    onFreshConnection: false,
+    mayRepeat: true,
+    mayRetryStatus: false,
     observer: {
       onWritten: (_attempt, isReused) => void steps.push(isReused ? 'written on a reused one' : 'written'),
       onResponse: () => void steps.push('response'),

@@ -51,7 +51,8 @@ function prepare(body: object, options: Options = {}) {
     (...given: readonly unknown[]) =>
       void told.push([name, ...given.filter((each) => typeof each !== 'object' || each === null)].join(' '));
   const noted: { body: { bytes: Buffer; facts: object } | null; storing: Record<string, unknown> | null } = {
-    ...{ body: null, storing: null },
+    body: null,
+    storing: null,
   };
   const recording = {
     noteBody: (inspected: { bytes: Buffer; facts: object }) => {
@@ -60,13 +61,22 @@ function prepare(body: object, options: Options = {}) {
     noteStoring: (storing: Record<string, unknown>) => {
       noted.storing = storing;
     },
-    ...{ trace: TRACE, queuedMs: options.queuedMs ?? 0 },
+    trace: TRACE,
+    queuedMs: options.queuedMs ?? 0,
     span: { traceId: '1'.repeat(32), startOperation: note('operation') },
     noteEstimate: ({ total }: { total: number }) => void told.push(`estimate ${total}`),
-    ...{ startAttempt: note('attempt'), noteWait: note('wait'), noteWritten: note('written') },
-    ...{ noteResponse: note('response'), noteOpenResponse: note('open'), describeBody: note('describe') },
-    ...{ noteGpuShare: note('share'), withdrawAttempt: note('withdraw'), failAttempt: note('fail') },
-    ...{ finishAttempt: note('finish'), noteRoute: note('route'), notePrefix: note('prefix') },
+    startAttempt: note('attempt'),
+    noteWait: note('wait'),
+    noteWritten: note('written'),
+    noteResponse: note('response'),
+    noteOpenResponse: note('open'),
+    describeBody: note('describe'),
+    noteGpuShare: note('share'),
+    withdrawAttempt: note('withdraw'),
+    failAttempt: note('fail'),
+    finishAttempt: note('finish'),
+    noteRoute: note('route'),
+    notePrefix: note('prefix'),
   };
   const { exchange } = openExchange(['POST /x HTTP/1.1', 'Host: x']);
   if (tokensLeft !== undefined) {
@@ -78,7 +88,8 @@ function prepare(body: object, options: Options = {}) {
   const bytes = Buffer.from(JSON.stringify(body));
   const facts = readRequestFacts(bytes, endpoint, aliases);
   const inspected = {
-    ...{ bytes, facts },
+    bytes,
+    facts,
     describeText: () => {
       told.push('text');
       return { names: options.textNames ?? null, promptChars: 40, prefixHashes: ['h1', 'h2'] };
@@ -88,7 +99,9 @@ function prepare(body: object, options: Options = {}) {
   const held = { release: note('release') } as unknown as Given[1];
   const settings = { queueMs: 1_000, maxEventBytes: 5, aliases, recordedFields: {} } as unknown as Given[3];
   const tools = {
-    ...{ pool: pools.pool, scratch: {}, log: { debug: (fields: object) => logged.push(fields) } },
+    pool: pools.pool,
+    scratch: {},
+    log: { debug: (fields: object) => logged.push(fields) },
     followResponse: (response: object) => followed.push(response),
   } as unknown as Given[4];
   const create = () => new RecordedAttempts(request, held, inspected as unknown as Given[2], settings, tools);
@@ -110,11 +123,24 @@ describe('a request that leaves a record', () => {
     expect([exchange.modelName, told, noted.body]).toEqual(['m', ['operation'], inspected]);
     const begun = attempts.begin(replica, VARIANT);
     expect(begun).toMatchObject({
-      ...{ replica, exchange, trace: TRACE, body: [bytes], upload: null, onFreshConnection: false },
-      ...{ mayRepeat: false, mayRetryStatus: false, modelName: null, routeLines: '', observer: attempts },
+      replica,
+      exchange,
+      trace: TRACE,
+      body: [bytes],
+      upload: null,
+      onFreshConnection: false,
+      mayRepeat: false,
+      mayRetryStatus: false,
+      modelName: null,
+      routeLines: '',
+      observer: attempts,
       reading: {
-        ...{ endpoint: CHAT_COMPLETIONS, maxEventBytes: 5, onResponseId: null, undo: null },
-        ...{ choicesPerPrompt: 1, isTotalPerChoice: false },
+        endpoint: CHAT_COMPLETIONS,
+        maxEventBytes: 5,
+        onResponseId: null,
+        undo: null,
+        choicesPerPrompt: 1,
+        isTotalPerChoice: false,
       },
     });
     expect(told).toEqual(['operation', 'attempt']);
@@ -153,7 +179,8 @@ describe('a request that leaves a record', () => {
       );
       expect(attempts.begin(replica, { ...VARIANT, withUsage: false }).reading?.undo).toBeNull();
       expect(attempts.begin(replica, { ...VARIANT, mayRetryStatus: true })).toMatchObject({
-        ...{ mayRepeat: true, mayRetryStatus: true },
+        mayRepeat: true,
+        mayRetryStatus: true,
       });
       replica.noteUsageAccepted();
       expect(attempts.begin(replica, VARIANT).mayRepeat).toBe(engine === 'llamacpp');

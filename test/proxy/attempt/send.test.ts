@@ -375,7 +375,12 @@ describe('an attempt', () => {
     pools.registry.find('a')?.learn({ models: ['m'], engine: 'llamacpp' });
     pools.publish();
     pools.shared.health.configure({
-      ...{ passive: true, active: false, failures: 2, coolDownMs: 0, frozenAfterMs: null, peers: null },
+      passive: true,
+      active: false,
+      failures: 2,
+      coolDownMs: 0,
+      frozenAfterMs: null,
+      peers: null,
     });
     for (const isFailing of [false, true]) {
       const sent = send(
@@ -417,13 +422,16 @@ describe('a body that is sent as it comes', () => {
           client.sink = sink;
         },
         stopReadingBody: () => void client.steps.push('stop'),
-        ...{ pauseReading: () => undefined, resumeReading: () => undefined },
+        pauseReading: () => undefined,
+        resumeReading: () => undefined,
       },
       { kind: 'length', bytes: 4 },
       { maxBytes: 100, timeoutMs: 1_000 },
     );
     const { request, steps } = toAttempt(opened.exchange, started.replica, {
-      ...{ upload, onFreshConnection: true, mayRetryStatus: true },
+      upload,
+      onFreshConnection: true,
+      mayRetryStatus: true,
     });
     const retry = { statuses: new Set([503]), attempts: 1 };
     const sent = send(request, { ...SETTINGS, retry });

@@ -90,8 +90,17 @@ describe('a request that leaves no record', () => {
     const { attempts, exchange } = start({ body, modelName: 'alias' });
     const { replica } = leaseOf(attempts.acquire(NONE));
     expect(attempts.begin(replica, VARIANT)).toMatchObject({
-      ...{ replica, exchange, trace: TRACE, body, upload: null, onFreshConnection: false },
-      ...{ mayRepeat: true, reading: null, modelName: 'alias', routeLines: '', observer: null },
+      replica,
+      exchange,
+      trace: TRACE,
+      body,
+      upload: null,
+      onFreshConnection: false,
+      mayRepeat: true,
+      reading: null,
+      modelName: 'alias',
+      routeLines: '',
+      observer: null,
     });
     const fresh = attempts.begin(replica, { ...VARIANT, onFreshConnection: true });
     expect(fresh.onFreshConnection).toBe(true);

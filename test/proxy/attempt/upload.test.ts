@@ -9,8 +9,10 @@ function open(kind: 'length' | 'chunked') {
   const note = (step: string) => () => void steps.push(step);
   const framing = kind === 'length' ? { kind, bytes: 10 } : { kind };
   const client = {
-    ...{ readBody: note('read'), stopReadingBody: note('stop') },
-    ...{ pauseReading: note('pause'), resumeReading: note('resume') },
+    readBody: note('read'),
+    stopReadingBody: note('stop'),
+    pauseReading: note('pause'),
+    resumeReading: note('resume'),
   };
   const target: UploadTarget & { canTake: boolean } = {
     canTake: true,

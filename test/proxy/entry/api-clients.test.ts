@@ -12,14 +12,12 @@ const withKey = (key: string) => {
 test('each of a hundred thousand clients is found by its own key, and nobody by another', () => {
   const clients = new ApiClients(
     Array.from({ length: 100_000 }, (_, index) => ({
-      ...{
-        name: `client-${index}`,
-        tenant: 't',
-        feature: null,
-        models: null,
-        expiresAtMs: null,
-        limits: null,
-      },
+      name: `client-${index}`,
+      tenant: 't',
+      feature: null,
+      models: null,
+      expiresAtMs: null,
+      limits: null,
       keySha256: [hash('sha256', `key-${index}`)],
     })),
     null,

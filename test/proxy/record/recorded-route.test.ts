@@ -19,7 +19,8 @@ test('a record has the route to its replica, not to the last one that was tried'
   routes.note('b', NEXT);
   expect(fill(routes, 'a')).toEqual({ route_reason: 'turn' });
   expect(fill(routes, 'b')).toEqual({
-    ...{ route_reason: 'next_after_failure', route_candidates: 1 },
+    route_reason: 'next_after_failure',
+    route_candidates: 1,
     route_ruled_out: { tried: 1 },
   });
   expect(fill(routes, undefined)).toEqual({});
@@ -45,7 +46,8 @@ test('a name that is no printable ASCII is percent-encoded for the client', () =
 
 describe('a prefix was missed', () => {
   const facts = (cached: number | undefined) => ({
-    ...{ prompt_tokens: 200, prompt_chars: 1000 },
+    prompt_tokens: 200,
+    prompt_chars: 1000,
     ...(cached === undefined ? {} : { cached_tokens: cached }),
   });
   const use = (last: 'here' | 'elsewhere' | 'nowhere') => ({ blocks: 1, chars: 500, share: 1, last });

@@ -63,16 +63,25 @@ test('what an engine tells of tokens is recorded, figure by figure', () => {
   expect(none).toStrictEqual({});
   const fields: ResponseFields = {};
   fillUsage(fields, {
-    ...{ promptTokens: 1, completionTokens: 2, cachedTokens: 3, reasoningTokens: 4, audioSeconds: 5 },
-    ...{ promptAudioTokens: 6, promptImageTokens: 7, completionAudioTokens: 8, cacheCreationTokens: 9 },
+    promptTokens: 1,
+    completionTokens: 2,
+    cachedTokens: 3,
+    reasoningTokens: 4,
+    audioSeconds: 5,
+    promptAudioTokens: 6,
+    promptImageTokens: 7,
+    completionAudioTokens: 8,
+    cacheCreationTokens: 9,
   });
   expect(fields).toEqual({
-    ...{ prompt_tokens: 1, completion_tokens: 2, cached_tokens: 3, reasoning_tokens: 4, audio_seconds: 5 },
-    ...{
-      prompt_audio_tokens: 6,
-      prompt_image_tokens: 7,
-      completion_audio_tokens: 8,
-      cache_creation_tokens: 9,
-    },
+    prompt_tokens: 1,
+    completion_tokens: 2,
+    cached_tokens: 3,
+    reasoning_tokens: 4,
+    audio_seconds: 5,
+    prompt_audio_tokens: 6,
+    prompt_image_tokens: 7,
+    completion_audio_tokens: 8,
+    cache_creation_tokens: 9,
   });
 });

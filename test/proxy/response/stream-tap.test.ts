@@ -5,16 +5,17 @@ import { StreamTap } from '../../../src/proxy/response/stream-tap.ts';
 import { UsageTally } from '../../../src/proxy/response/usage-tally.ts';
 
 const CHUNK = {
-  ...{
-    kind: 'object',
-    identity: null,
-    usage: null,
-    timings: null,
-    finished: [],
-    hasOutput: false,
-    text: null,
-  },
-  ...{ hasError: false, hasEmptyChoices: false, choiceIndex: null, usageMember: null },
+  kind: 'object',
+  identity: null,
+  usage: null,
+  timings: null,
+  finished: [],
+  hasOutput: false,
+  text: null,
+  hasError: false,
+  hasEmptyChoices: false,
+  choiceIndex: null,
+  usageMember: null,
 } as unknown as StreamChunk;
 
 /** A tap of a request that arrived at 100 ms. */
@@ -65,8 +66,13 @@ describe('what a stream says', () => {
     tap.observe(null, false, 5);
     const { isDone, hasError, isWhole, wantsIdentity, responseId, outputCount, usage } = tap;
     expect({ isDone, hasError, isWhole, wantsIdentity, responseId, outputCount, usage }).toEqual({
-      ...{ isDone: false, hasError: false, isWhole: false, wantsIdentity: true, responseId: null },
-      ...{ outputCount: 0, usage: {} },
+      isDone: false,
+      hasError: false,
+      isWhole: false,
+      wantsIdentity: true,
+      responseId: null,
+      outputCount: 0,
+      usage: {},
     });
     expect(fields()).toEqual({ usage_source: 'absent' });
   });

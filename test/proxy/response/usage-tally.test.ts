@@ -53,16 +53,30 @@ describe('the usage of a stream', () => {
   test('adds up the choices that run, and each prompt once', () => {
     const tally = create({ choicesPerPrompt: 2 });
     const figures = {
-      ...{ promptTokens: 10, cachedTokens: 1, cacheCreationTokens: 2, uncachedTokens: 3 },
-      ...{ promptAudioTokens: 4, promptImageTokens: 5, audioSeconds: 6 },
-      ...{ completionTokens: 7, reasoningTokens: 8, completionAudioTokens: 9 },
+      promptTokens: 10,
+      cachedTokens: 1,
+      cacheCreationTokens: 2,
+      uncachedTokens: 3,
+      promptAudioTokens: 4,
+      promptImageTokens: 5,
+      audioSeconds: 6,
+      completionTokens: 7,
+      reasoningTokens: 8,
+      completionAudioTokens: 9,
     };
     for (const index of [0, 1, 2]) tally.add(figures, index, false);
     tally.add({ ...figures, completionTokens: 1 }, 2, false);
     expect(tally.total()).toEqual({
-      ...{ promptTokens: 20, cachedTokens: 2, cacheCreationTokens: 4, uncachedTokens: 6 },
-      ...{ promptAudioTokens: 8, promptImageTokens: 10, audioSeconds: 12 },
-      ...{ completionTokens: 15, reasoningTokens: 24, completionAudioTokens: 27 },
+      promptTokens: 20,
+      cachedTokens: 2,
+      cacheCreationTokens: 4,
+      uncachedTokens: 6,
+      promptAudioTokens: 8,
+      promptImageTokens: 10,
+      audioSeconds: 12,
+      completionTokens: 15,
+      reasoningTokens: 24,
+      completionAudioTokens: 27,
     });
   });
 
@@ -100,7 +114,8 @@ test('the tokens of a prompt are all of its parts, where the API counts these', 
   });
   expect(withPromptTokens({ uncachedTokens: 3 }).promptTokens).toBe(3);
   expect(withPromptTokens({ uncachedTokens: 3, cachedTokens: 4, cacheCreationTokens: 5 })).toMatchObject({
-    ...{ promptTokens: 12, cachedTokens: 4 },
+    promptTokens: 12,
+    cachedTokens: 4,
   });
 });
 

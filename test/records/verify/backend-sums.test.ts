@@ -4,10 +4,22 @@ import type { ExportedLedger } from '../../../src/records/verify/exported-span.t
 
 /** A ledger span over ten records with the numbers before `lastSeq`. */
 const ledgerTo = (lastSeq: number, count = 10): ExportedLedger => ({
-  ...{ kind: 'ledger', instance: 'a', number: lastSeq / 10, firstSeq: lastSeq - 9, lastSeq, count },
+  kind: 'ledger',
+  instance: 'a',
+  number: lastSeq / 10,
+  firstSeq: lastSeq - 9,
+  lastSeq,
+  count,
   tokens: { prompt: 100, completion: 20, cached: 3 },
-  ...{ isFinal: false, isIntact: true, chain: '', previous: '', digests: Buffer.alloc(0) },
-  ...{ dropped: [], lost: [], unencodable: [], rejected: [] },
+  isFinal: false,
+  isIntact: true,
+  chain: '',
+  previous: '',
+  digests: Buffer.alloc(0),
+  dropped: [],
+  lost: [],
+  unencodable: [],
+  rejected: [],
 });
 const ledgers = new Map([['a', [10, 20, 30].map((lastSeq) => ledgerTo(lastSeq))]]);
 const rowOf = (members: object) => ({
@@ -67,8 +79,13 @@ describe('sums of a backend', () => {
 
 describe('the file of sums', () => {
   const full = {
-    ...{ instance: 'a', count: 3, prompt_tokens: '12', completion_tokens: 0, cached_tokens: '4' },
-    ...{ first_seq: '2', last_seq: 9 },
+    instance: 'a',
+    count: 3,
+    prompt_tokens: '12',
+    completion_tokens: 0,
+    cached_tokens: '4',
+    first_seq: '2',
+    last_seq: 9,
   };
   const parsed = [
     { instance: 'a', count: 3, tokens: { prompt: 12, completion: 0, cached: 4 }, firstSeq: 2, lastSeq: 9 },

@@ -89,20 +89,42 @@ describe('a ledger span', () => {
     }).ledgers;
     const span = new SpanReader().readSpan(JSON.parse(json));
     expect(span).toMatchObject({
-      ...{ kind: 'ledger', instance: 'a', number: 1, firstSeq: 1, lastSeq: 3, count: 1 },
+      kind: 'ledger',
+      instance: 'a',
+      number: 1,
+      firstSeq: 1,
+      lastSeq: 3,
+      count: 1,
       tokens: { prompt: 1, completion: 1, cached: 4 },
-      ...{ dropped: [{ first: 2, last: 2 }], unencodable: [{ first: 3, last: 3 }], lost: [], rejected: [] },
-      ...{ isFinal: true, isIntact: true, previous: '0'.repeat(64) },
+      dropped: [{ first: 2, last: 2 }],
+      unencodable: [{ first: 3, last: 3 }],
+      lost: [],
+      rejected: [],
+      isFinal: true,
+      isIntact: true,
+      previous: '0'.repeat(64),
     });
     expect(span).toHaveProperty('digests.length', 16);
   });
 
   test('that lacks everything is one that was changed', () => {
     expect(ledger()).toEqual({
-      ...{ kind: 'ledger', instance: 'a', number: 1, firstSeq: 0, lastSeq: 0, count: 0 },
+      kind: 'ledger',
+      instance: 'a',
+      number: 1,
+      firstSeq: 0,
+      lastSeq: 0,
+      count: 0,
       tokens: { prompt: 0, completion: 0, cached: 0 },
-      ...{ dropped: [], lost: [], unencodable: [], rejected: [], digests: Buffer.alloc(0) },
-      ...{ previous: '', chain: '', isFinal: false, isIntact: false },
+      dropped: [],
+      lost: [],
+      unencodable: [],
+      rejected: [],
+      digests: Buffer.alloc(0),
+      previous: '',
+      chain: '',
+      isFinal: false,
+      isIntact: false,
     });
   });
 

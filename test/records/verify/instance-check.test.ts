@@ -21,13 +21,22 @@ function ledgerOf(
   );
   const count = seqs.length;
   return {
-    ...{ kind: 'ledger', instance: 'a', number, firstSeq, lastSeq, count },
+    kind: 'ledger',
+    instance: 'a',
+    number,
+    firstSeq,
+    lastSeq,
+    count,
     tokens: { prompt: 10 * count, completion: 5 * count, cached: 2 * count },
-    ...{ dropped: [], lost: [], unencodable: [], rejected: [] },
+    dropped: [],
+    lost: [],
+    unencodable: [],
+    rejected: [],
     digests: Buffer.concat(seqs.map(digestOf)),
     previous: number === 1 ? NO_PREVIOUS : `chain ${number - 1}`,
     chain: `chain ${number}`,
-    ...{ isFinal: false, isIntact: true },
+    isFinal: false,
+    isIntact: true,
     ...more,
   };
 }
@@ -71,7 +80,12 @@ describe('the verdict', () => {
   test('is that all is complete, with the sums of different records and the end of the chain', () => {
     const verdict = judge([ledgerOf(2, 3, 4, FINAL), ledgerOf(1, 1, 2)], [4, 2, 1, 3]);
     expect(verdict).toMatchObject({
-      ...{ instance: 'a', state: 'complete', records: 4, ledgerSpans: 2, committedTo: 4, isFinal: true },
+      instance: 'a',
+      state: 'complete',
+      records: 4,
+      ledgerSpans: 2,
+      committedTo: 4,
+      isFinal: true,
       tokens: { prompt: 40, completion: 20, cached: 8 },
       chain: 'chain 2',
       found: {},
@@ -114,7 +128,10 @@ describe('the verdict', () => {
       [1, 2, 3, 4, 6, 7],
     );
     expect(verdict.found).toEqual({
-      ...{ unexpected: [range(2)], unproven: [range(4)], notCommitted: [range(7)], missing: [range(5)] },
+      unexpected: [range(2)],
+      unproven: [range(4)],
+      notCommitted: [range(7)],
+      missing: [range(5)],
       missingLedgers: [range(2)],
     });
   });
@@ -226,7 +243,7 @@ describe('a ledger span', () => {
     ['an end before its beginning', ledgerOf(1, 5, 2, { count: 0, digests: Buffer.alloc(0) })],
     [
       'a record that is absent for two reasons',
-      ledgerOf(1, 1, 3, { ...{ dropped: [range(1, 2)], lost: [range(2)] }, ...withDigests(0) }),
+      ledgerOf(1, 1, 3, { dropped: [range(1, 2)], lost: [range(2)], ...withDigests(0) }),
     ],
     ['an absent record before its first', ledgerOf(1, 2, 3, { lost: [range(1)], ...withDigests(1) })],
     ['an absent record after its last', ledgerOf(1, 1, 2, { unencodable: [range(3)], ...withDigests(1) })],

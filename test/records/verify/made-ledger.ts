@@ -36,13 +36,17 @@ export function ledgerOf(instance: string, pages: readonly MadePage[]): readonly
     }
     const { encodedSpan, chain } = encodeLedgerSpan(
       {
-        ...{ [LEDGER.instance]: instance, [LEDGER.number]: index + 1 },
-        ...{ [LEDGER.firstSeq]: firstSeq, [LEDGER.lastSeq]: lastSeq, [LEDGER.count]: digests.length },
+        [LEDGER.instance]: instance,
+        [LEDGER.number]: index + 1,
+        [LEDGER.firstSeq]: firstSeq,
+        [LEDGER.lastSeq]: lastSeq,
+        [LEDGER.count]: digests.length,
         [LEDGER.promptTokens]: promptTokens,
         [LEDGER.lost]: lost === undefined ? undefined : [lost],
         [LEDGER.rejected]: rejected === undefined ? undefined : [...rejected],
         [LEDGER.digests]: Buffer.concat(digests).toString('base64'),
-        ...{ [LEDGER.previous]: previous, [LEDGER.final]: isFinal || undefined },
+        [LEDGER.previous]: previous,
+        [LEDGER.final]: isFinal || undefined,
       },
       { startMs: 1, endMs: 2 },
     );

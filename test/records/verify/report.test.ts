@@ -24,7 +24,8 @@ function report(
 const recordsOf = (instance: string, ...seqs: readonly number[]) =>
   seqs.map((seq) => recordOf(instance, seq));
 const page = (firstSeq: number, lastSeq: number, more: Partial<MadePage> = {}): MadePage => ({
-  ...{ firstSeq, lastSeq },
+  firstSeq,
+  lastSeq,
   ...more,
 });
 const FINAL = { isFinal: true } as const;
@@ -36,8 +37,15 @@ describe('the report on an instance', () => {
     expect(proven).toBe(true);
     expect(instances).toEqual([
       {
-        ...{ instance: 'a', state: 'complete', records: 1, ledger_spans: 1, committed_to: 1, ended: true },
-        ...{ prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0 },
+        instance: 'a',
+        state: 'complete',
+        records: 1,
+        ledger_spans: 1,
+        committed_to: 1,
+        ended: true,
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        cached_tokens: 0,
         chain: expect.stringMatching(/^[0-9a-f]{64}$/),
       },
     ]);
@@ -57,7 +65,9 @@ describe('the report on an instance', () => {
     const { proven, instances } = report(spans);
     expect(proven).toBe(false);
     expect(instances[0]).toMatchObject({
-      ...{ state: 'incomplete', ledger_missing: ['2'], ledger_changed: [5] },
+      state: 'incomplete',
+      ledger_missing: ['2'],
+      ledger_changed: [5],
       missing: { count: 3, ranges: ['3', '6', '10'] },
       declared_lost: { count: 1, ranges: ['2'] },
       declared_rejected: { count: 1, ranges: ['8'] },

@@ -24,7 +24,11 @@ test('what is not said of certificates is left to Node', () => {
   });
   const tls = { verify: false, ca: 'ca', cert: 'cert', key: 'key' };
   expect(toTlsOptions({ tlsName: 'name', tls } as never)).toEqual({
-    ...{ servername: 'name', rejectUnauthorized: false, ca: 'ca', cert: 'cert', key: 'key' },
+    servername: 'name',
+    rejectUnauthorized: false,
+    ca: 'ca',
+    cert: 'cert',
+    key: 'key',
   });
 });
 

@@ -7,9 +7,15 @@ import type { Replica } from '../../../src/replicas/data/replica.ts';
 const NONE: ReadonlySet<Replica> = new Set();
 const AT = '2026-01-01T00:00:00.000Z';
 const SETTINGS: PoolSettings = {
-  ...{ policy: 'round_robin', queueCapacity: QUEUE_CAPACITY },
+  policy: 'round_robin',
+  queueCapacity: QUEUE_CAPACITY,
   health: {
-    ...{ passive: true, active: false, failures: 1, coolDownMs: 3_600_000, frozenAfterMs: null, peers: null },
+    passive: true,
+    active: false,
+    failures: 1,
+    coolDownMs: 3_600_000,
+    frozenAfterMs: null,
+    peers: null,
   },
   timeouts: { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 },
 };

@@ -12,10 +12,17 @@ import { open } from '../../wire/upstream/collect-response.ts';
 const NONE: ReadonlySet<Replica> = new Set();
 const AT = '2026-01-01T00:00:00.000Z';
 const HEALTH = {
-  ...{ passive: true, active: false, failures: 1, coolDownMs: 3_600_000, frozenAfterMs: null, peers: null },
+  passive: true,
+  active: false,
+  failures: 1,
+  coolDownMs: 3_600_000,
+  frozenAfterMs: null,
+  peers: null,
 };
 const SETTINGS: PoolSettings = {
-  ...{ policy: 'round_robin', queueCapacity: QUEUE_CAPACITY, health: HEALTH },
+  policy: 'round_robin',
+  queueCapacity: QUEUE_CAPACITY,
+  health: HEALTH,
   timeouts: { connectMs: 1_000, upstreamKeepAliveMs: 4_000, nameTtlMs: 10_000 },
 };
 
@@ -24,9 +31,13 @@ function createEmpty(configs: Parameters<typeof createPools>[0] = [], settings =
   const { shared, registry, pool: other } = createPools(configs);
   other.close();
   const pool = new ReplicaPool(settings, {
-    ...{ shared, worker: 0, clock: new DeadlineClock(500), sharedReads: new SharedReads() },
+    shared,
+    worker: 0,
+    clock: new DeadlineClock(500),
+    sharedReads: new SharedReads(),
     storedResponses: new StoredResponses(allocateStoredResponses()),
-    ...{ onHealth: () => undefined, onDefect: () => undefined },
+    onHealth: () => undefined,
+    onDefect: () => undefined,
   });
   onTestFinished(() => pool.close());
   return { shared, registry, pool };

@@ -15,13 +15,21 @@ function createReplica(members: Parameters<typeof toReplicaConfig>[2] = {}) {
   const pools = createPools([toReplicaConfig('a', ['m'], members)]);
   const { registry, shared } = pools;
   shared.health.configure({
-    ...{ passive: true, active: false, failures: 2, coolDownMs: 0, frozenAfterMs: null, peers: null },
+    passive: true,
+    active: false,
+    failures: 2,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: null,
   });
   const [snapshot] = registry.nextSnapshot().replicas;
   if (snapshot === undefined) throw new Error('no replica');
   const decisions: unknown[] = [];
   const replica = new Replica(snapshot, TIMEOUTS, {
-    ...{ shared, worker: 0, clock: new DeadlineClock(500), sharedReads: new SharedReads() },
+    shared,
+    worker: 0,
+    clock: new DeadlineClock(500),
+    sharedReads: new SharedReads(),
     onHealth: (decision) => decisions.push(decision),
     onDefect: (error) => decisions.push(error),
   });

@@ -30,7 +30,12 @@ function createNamed(names: string, options: PoolOptions & { readonly maxInfligh
   );
   const { registry, shared, pool, drains } = pools;
   shared.health.configure({
-    ...{ passive: true, active: true, failures: 1, coolDownMs: 0, frozenAfterMs: null, peers: null },
+    passive: true,
+    active: true,
+    failures: 1,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: null,
   });
   const slotOf = (name: string) => registry.find(name)?.slot ?? -1;
   const replicas = new Map<string, Replica>();

@@ -22,7 +22,12 @@ function create(names: string, options: PoolOptions & { readonly maxInflight?: n
   );
   const { pool, shared, drains } = pools;
   shared.health.configure({
-    ...{ passive: true, active: true, failures: 1, coolDownMs: 60_000, frozenAfterMs: null, peers: null },
+    passive: true,
+    active: true,
+    failures: 1,
+    coolDownMs: 60_000,
+    frozenAfterMs: null,
+    peers: null,
   });
   const replicas = new Map<string, Replica>();
   while (replicas.size < names.length) {
@@ -80,7 +85,12 @@ test('the only one left is the only candidate, and the last that fail are tried 
 test('a request that finds out whether a replica still fails says so', () => {
   const { routeOf, replicaOf, shared } = create('ab');
   shared.health.configure({
-    ...{ passive: true, active: true, failures: 1, coolDownMs: 0, frozenAfterMs: null, peers: null },
+    passive: true,
+    active: true,
+    failures: 1,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: null,
   });
   replicaOf('b').noteLoading();
   expect(routeOf()).toEqual({ reason: 'retry_of_failing', candidates: 2, ruledOut: null });

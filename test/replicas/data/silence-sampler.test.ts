@@ -25,7 +25,9 @@ function createSampler() {
   ]);
   const time = { nowMs: () => nowMs - 100_000, every: () => () => undefined, afterReads: () => undefined };
   const sampler = new SilenceSampler({
-    ...{ shared, worker: WORKER, clock: new DeadlineClock(1, time) },
+    shared,
+    worker: WORKER,
+    clock: new DeadlineClock(1, time),
     replicas: () =>
       [...seen].map(([slot, silence]) => ({
         slot,
@@ -44,7 +46,10 @@ function createSampler() {
       })),
   });
   return {
-    ...{ sampler, shared, seen, former },
+    sampler,
+    shared,
+    seen,
+    former,
     pass: (ms: number) => (nowMs += ms),
     /** Runs a stream on slot 3 that has been silent for so long; null: it is not. */
     run(

@@ -51,7 +51,9 @@ function connectTo(url: string) {
   const sharedReads = new SharedReads();
   const connections = createUpstreamConnections({ url, tls: tlsOf() } as never, {
     timeouts: { connectMs: 60_000, upstreamKeepAliveMs: 10 * HOUR_MS, nameTtlMs: HOUR_MS },
-    ...{ clock: new DeadlineClock(1, time), sharedReads, onDefect: () => undefined },
+    clock: new DeadlineClock(1, time),
+    sharedReads,
+    onDefect: () => undefined,
   });
   onTestFinished(() => connections.destroy());
   return { time, connections, sharedReads };

@@ -5,8 +5,12 @@ import type { HealthSettings } from '../../../src/replicas/health-state/health-t
 import { allocateSharedState, SharedState } from '../../../src/replicas/shared/shared-state.ts';
 
 const PASSIVE: HealthSettings = {
-  ...{ passive: true, active: false, failures: 3, coolDownMs: 10_000 },
-  ...{ frozenAfterMs: null, peers: null },
+  passive: true,
+  active: false,
+  failures: 3,
+  coolDownMs: 10_000,
+  frozenAfterMs: null,
+  peers: null,
 };
 const SLOT = 7;
 
@@ -84,7 +88,8 @@ describe('a replica whose connections are refused', () => {
     expect(table.claimRetry(SLOT, 0)).toBe(true);
     expect([table.markFailing(SLOT, 'probes'), table.markFailing(SLOT, 'probes')]).toEqual([true, false]);
     expect(table.healthOf(SLOT)).toMatchObject({
-      ...{ judges: ['connections', 'probes'], failingBy: ['connections', 'probes'] },
+      judges: ['connections', 'probes'],
+      failingBy: ['connections', 'probes'],
     });
     expect(table.claimRetry(SLOT, 0)).toBe(false);
     expect(table.noteAnswered(SLOT)).toBe(true);

@@ -29,8 +29,11 @@ test.each(SILENCE_LOADS.filter(([title]) => title.includes('steady') || title.in
   'a replica that freezes under steady traffic is found within 20 s: %s',
   (_title, load) => {
     const [auto] = runSilences({
-      ...{ load, random: toLongRandom(2), bounds: [AUTO_BOUND] },
-      ...{ seconds: 2 * HOUR_S, freezesAtS: HOUR_S },
+      load,
+      random: toLongRandom(2),
+      bounds: [AUTO_BOUND],
+      seconds: 2 * HOUR_S,
+      freezesAtS: HOUR_S,
     });
     expect(auto?.foundAfterS).toBeGreaterThanOrEqual(14);
     expect(auto?.foundAfterS).toBeLessThanOrEqual(20);

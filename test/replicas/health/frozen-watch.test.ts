@@ -14,19 +14,26 @@ function createScene() {
   const pools = createPools(configs, 2, { nowMs: () => nowMs });
   const { registry, shared } = pools;
   shared.health.configure({
-    ...{ passive: false, active: false, failures: 3, coolDownMs: 0 },
+    passive: false,
+    active: false,
+    failures: 3,
+    coolDownMs: 0,
     frozenAfterMs: FROZEN_AFTER_MS,
     peers: null,
   });
   const decisions: HealthDecision[] = [];
   const watch = new FrozenWatch({
-    ...{ registry, table: shared.health, silences: shared.silences, ramps: shared.ramps },
+    registry,
+    table: shared.health,
+    silences: shared.silences,
+    ramps: shared.ramps,
     decisions: { note: (decision) => void decisions.push(decision) },
   });
   const slotOf = (name: string) => registry.find(name)?.slot ?? -1;
   return {
     ...pools,
-    ...{ decisions, slotOf },
+    decisions,
+    slotOf,
     /** A worker sees these times, in milliseconds since the start. */
     see(name: string, { heardMs, waitingSinceMs }: Silence, worker = 0) {
       const toTime = (ms: number | null) => (ms === null ? null : START_MS + ms);

@@ -7,19 +7,29 @@ function createScene() {
   let nowMs = 1_000_000;
   const { registry, shared } = createPools([toReplicaConfig('a')]);
   shared.health.configure({
-    ...{ passive: true, active: true, failures: 3, coolDownMs: 0, frozenAfterMs: null, peers: null },
+    passive: true,
+    active: true,
+    failures: 3,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: null,
   });
   const lines: object[] = [];
   const actions: HealthAction[] = [];
   const note = (level: string) => (fields: object, msg: string) => lines.push({ level, msg, ...fields });
   const decisions = new HealthDecisions({
-    ...{ registry, epochMs: () => nowMs },
+    registry,
+    epochMs: () => nowMs,
     log: { info: note('info') },
     onAction: (action) => actions.push(action),
   });
   const slot = registry.find('a')?.slot ?? -1;
   return {
-    ...{ lines, actions, decisions, health: shared.health, slot },
+    lines,
+    actions,
+    decisions,
+    health: shared.health,
+    slot,
     replica: registry.replicas[0],
     pass: (ms: number) => {
       nowMs += ms;

@@ -35,7 +35,10 @@ function run(
   const found: string[] = [];
   let second = 0;
   const freezes = new PartialFreezes({
-    ...{ registry, table, silences, ramps },
+    registry,
+    table,
+    silences,
+    ramps,
     decisions: {
       note: ({ replica, verdict }: HealthDecision) => {
         if (verdict === 'failing') found.push(`${replica} after ${Math.ceil(second - sticksFromS)} s`);
@@ -43,7 +46,8 @@ function run(
     },
   });
   const sampler = new SilenceSampler({
-    ...{ shared, worker: 0 },
+    shared,
+    worker: 0,
     clock: new DeadlineClock(1, {
       nowMs: () => nowMs,
       every: () => () => undefined,

@@ -15,12 +15,19 @@ function createScene(names: readonly string[] = ['a', 'b', 'c']) {
   const { registry, shared } = pools;
   const { health: table, silences, ramps } = shared;
   table.configure({
-    ...{ passive: false, active: false, failures: 3, coolDownMs: COOL_DOWN_MS },
-    ...{ frozenAfterMs: 1_000_000, peers: null },
+    passive: false,
+    active: false,
+    failures: 3,
+    coolDownMs: COOL_DOWN_MS,
+    frozenAfterMs: 1_000_000,
+    peers: null,
   });
   const decisions: HealthDecision[] = [];
   const freezes = new PartialFreezes({
-    ...{ registry, table, silences, ramps },
+    registry,
+    table,
+    silences,
+    ramps,
     decisions: { note: (decision) => void decisions.push(decision) },
   });
   const slotOf = (name: string) => registry.find(name)?.slot ?? -1;
@@ -29,7 +36,11 @@ function createScene(names: readonly string[] = ['a', 'b', 'c']) {
       silences.note(0, slot, { heardMs: nowMs, waitingSinceMs: null });
   };
   return {
-    ...{ ...pools, freezes, decisions, slotOf, ramps },
+    ...pools,
+    freezes,
+    decisions,
+    slotOf,
+    ramps,
     log: () => decisions.map(({ replica, verdict }) => `${replica} ${verdict}`),
     isFrozen: (name: string) => table.isFailingBy(slotOf(name), 'frozen'),
     /** So many streams of a replica are stuck, of so many; the last one since so long ago. */
@@ -59,7 +70,12 @@ function createScene(names: readonly string[] = ['a', 'b', 'c']) {
 
 describe('clearly more streams of a replica are stuck than of its peers', () => {
   const of = (stuck: number, running: number, usualStuck = 0) => ({
-    ...{ running, silent: stuck, stuck, oldestMs: null, newestMs: null, usualStuck },
+    running,
+    silent: stuck,
+    stuck,
+    oldestMs: null,
+    newestMs: null,
+    usualStuck,
   });
   test.each([
     ['four of few, and none of theirs', of(4, 20), [of(0, 20)], true],
@@ -95,8 +111,11 @@ describe('a replica with stuck streams', () => {
     expect(isFrozen('a')).toBe(true);
     expect(decisions).toEqual([
       {
-        ...{ replica: 'a', judge: 'frozen', verdict: 'failing' },
-        ...{ forMs: 10_000, reason: '4 of 11 streams are silent' },
+        replica: 'a',
+        judge: 'frozen',
+        verdict: 'failing',
+        forMs: 10_000,
+        reason: '4 of 11 streams are silent',
       },
     ]);
   });

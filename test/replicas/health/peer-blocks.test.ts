@@ -4,9 +4,19 @@ import { PeerBlocks } from '../../../src/replicas/health/peer-blocks.ts';
 
 /** A request of a replica, known by its time. */
 const request = (replica: string, e2eMs: number): Observation => ({
-  ...{ replica, model: 'm', endpoint: '/v1/completions', stream: false, maxTokens: null },
-  ...{ promptTokens: 1, cachedTokens: 0, completionTokens: 1, ttftMs: null, gapMs: null, e2eMs },
-  ...{ outcome: 'ok', finish: 'stop' },
+  replica,
+  model: 'm',
+  endpoint: '/v1/completions',
+  stream: false,
+  maxTokens: null,
+  promptTokens: 1,
+  cachedTokens: 0,
+  completionTokens: 1,
+  ttftMs: null,
+  gapMs: null,
+  e2eMs,
+  outcome: 'ok',
+  finish: 'stop',
 });
 
 /** Requests of each replica, one per millisecond of this time. */

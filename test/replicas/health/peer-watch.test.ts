@@ -39,14 +39,20 @@ function createScene(
   });
   const { pool, registry, shared } = pools;
   shared.health.configure({
-    ...{ passive: false, active: false, failures: 3, coolDownMs: 0 },
-    ...{ frozenAfterMs: null, peers: SETTINGS },
+    passive: false,
+    active: false,
+    failures: 3,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: SETTINGS,
   });
   const faults = new Map<Name, Fault>();
   const decisions: (HealthDecision & { readonly atS: number })[] = [];
   let elapsedS = 0;
   const watch = new PeerWatch({
-    ...{ registry, shared, onSwitch: () => undefined },
+    registry,
+    shared,
+    onSwitch: () => undefined,
     policy: () => policy ?? 'round_robin',
     decisions: { note: (decision) => void decisions.push({ ...decision, atS: elapsedS }) },
   });
@@ -63,7 +69,10 @@ function createScene(
   const seconds = simulateSeconds({ ...PLAIN, requestsPerSecond: 80 }, random, choose);
   return {
     ...pools,
-    ...{ watch, faults, decisions, shared },
+    watch,
+    faults,
+    decisions,
+    shared,
     /** So many seconds pass. Returns how many requests each replica got meanwhile. */
     pass(count: number, settings = SETTINGS): Readonly<Record<string, number>> {
       turns.clear();
@@ -197,9 +206,19 @@ describe('a replica that is worse than its peers', () => {
 
 describe('a request that a time-out ends after it hung all the time', () => {
   const hung = (replica: string, e2eMs: number): Observation => ({
-    ...{ replica, model: 'm', endpoint: '/v1/chat/completions', stream: false, promptTokens: 10 },
-    ...{ cachedTokens: null, completionTokens: null, maxTokens: null, ttftMs: null, gapMs: null },
-    ...{ e2eMs, outcome: 'error', finish: null },
+    replica,
+    model: 'm',
+    endpoint: '/v1/chat/completions',
+    stream: false,
+    promptTokens: 10,
+    cachedTokens: null,
+    completionTokens: null,
+    maxTokens: null,
+    ttftMs: null,
+    gapMs: null,
+    e2eMs,
+    outcome: 'error',
+    finish: null,
   });
 
   test('is an error of its replica', () => {
@@ -293,9 +312,7 @@ describe('after an undrain with a ramp', () => {
     const scene = createScene();
     scene.setDrained('r0', true);
     scene.pass(4);
-    scene.drains.set('r0', false, {
-      ...{ reason: null, at: '2026-01-01T00:00:00.000Z', rampMs: 300_000 },
-    });
+    scene.drains.set('r0', false, { reason: null, at: '2026-01-01T00:00:00.000Z', rampMs: 300_000 });
     scene.faults.set('r0', fault);
     return scene;
   }

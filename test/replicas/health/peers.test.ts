@@ -13,7 +13,12 @@ function peersOfA(
 ): readonly string[] {
   const pools = createPools([own, ...others]);
   pools.shared.health.configure({
-    ...{ passive: true, active: true, failures: 1, coolDownMs: 0, frozenAfterMs: null, peers: {} },
+    passive: true,
+    active: true,
+    failures: 1,
+    coolDownMs: 0,
+    frozenAfterMs: null,
+    peers: {},
   });
   prepare(pools);
   return new PeerFinder().peersAt(0, pools.registry.replicas);

@@ -12,7 +12,8 @@ function createTimes() {
   const times = new StreamTimes(limits, () => nowMs);
   times.take(new Map([...Object.entries({ m: M, other: OTHER })]));
   return {
-    ...{ times, limits },
+    times,
+    limits,
     pass: (ms: number) => (nowMs += ms),
     /** So many streams end with these times. */
     end(count: number, firstTokenMs: number | null, gapMs: number | null, model = 'm', promptChars = 100) {

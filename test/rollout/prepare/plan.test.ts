@@ -10,9 +10,20 @@ const replica = (
     isAway?: boolean;
   } = {},
 ) => ({
-  ...{ name, url: `http://${name}`, host: name, models: ['m'], isDrained: false, inflight: 0, reason: null },
-  ...{ isSafeToStop: false, isReachable: true, isAway: false, share: 1 },
-  ...{ failingBy: [], drainedBy: [], isShadow: false },
+  name,
+  url: `http://${name}`,
+  host: name,
+  models: ['m'],
+  isDrained: false,
+  inflight: 0,
+  reason: null,
+  isSafeToStop: false,
+  isReachable: true,
+  isAway: false,
+  share: 1,
+  failingBy: [],
+  drainedBy: [],
+  isShadow: false,
   ...changes,
 });
 

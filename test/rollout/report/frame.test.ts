@@ -2,11 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { type Row, toFrame } from '../../../src/rollout/report/frame.ts';
 
 const DONE: Row = {
-  ...{ name: 'vllm-0', phase: 'done', seconds: 95 },
+  name: 'vllm-0',
+  phase: 'done',
+  seconds: 95,
   text: 'is as good as its peers: first token ×1.00, gaps ×1.00, 0 % errors, 215 requests',
 };
 const LIVE: Row = {
-  ...{ name: 'vllm-1', phase: 'ramp', seconds: 5 },
+  name: 'vllm-1',
+  phase: 'ramp',
+  seconds: 5,
   text: 'serves 29 % of its turns, 3 in flight',
 };
 const WAITING: Row = { name: 'vllm-2', phase: 'waiting', seconds: null, text: 'waits' };

@@ -130,7 +130,8 @@ test('a driver whose rollout was taken over ends, and tells nothing more', async
       seq: 2_000_000_001,
       driver: { ...rolloutFacts().driver, id: '3'.repeat(16) },
     }),
-    ...{ tokenName: null, heardMs: performance.now() },
+    tokenName: null,
+    heardMs: performance.now(),
   });
   await expect.poll(() => steering.signal.aborted, { timeout: 5_000 }).toBe(true);
   expect(steering.ending).toEqual({ kind: 'taken_over', message: 'no' });

@@ -10,17 +10,18 @@ function open(request = 'GET / HTTP/1.1', { canKeep = true, canTake = true } = {
   const calls: string[] = [];
   const note = (name: string) => () => void calls.push(name);
   const connection: ExchangeConnection = {
-    ...{
-      remoteAddress: '192.0.2.1',
-      isEncrypted: true,
-      clientSubject: 'CN=a',
-      keepAliveLines: 'Kept: yes\r\n',
-    },
+    remoteAddress: '192.0.2.1',
+    isEncrypted: true,
+    clientSubject: 'CN=a',
+    keepAliveLines: 'Kept: yes\r\n',
     canKeep: () => canKeep,
     readBody: (_sink, timeoutMs) => void calls.push(`read for ${timeoutMs}`),
-    ...{ discardBody: note('discard'), stopReadingBody: note('stop'), destroy: note('destroy') },
+    discardBody: note('discard'),
+    stopReadingBody: note('stop'),
+    destroy: note('destroy'),
     yieldToOtherSockets: note('yield'),
-    ...{ pauseReading: note('pause'), resumeReading: note('resume') },
+    pauseReading: note('pause'),
+    resumeReading: note('resume'),
     write(before, pieces, sizeBytes, after) {
       const body = Buffer.concat(pieces).toString('latin1', 0, sizeBytes);
       calls.push(before + body + after);
@@ -217,7 +218,10 @@ describe('an exchange', () => {
     const { exchange } = open();
     const { remoteAddress, clientSubject, scheme, arrivedMs } = exchange;
     expect({ remoteAddress, clientSubject, scheme, arrivedMs }).toEqual({
-      ...{ remoteAddress: '192.0.2.1', clientSubject: 'CN=a', scheme: 'https', arrivedMs: 5 },
+      remoteAddress: '192.0.2.1',
+      clientSubject: 'CN=a',
+      scheme: 'https',
+      arrivedMs: 5,
     });
   });
 });

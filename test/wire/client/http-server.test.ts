@@ -10,8 +10,11 @@ import { DeadlineClock } from '../../../src/wire/deadline-clock.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 const SETTINGS = {
-  ...{ maxHeadBytes: 1_000, headTimeoutMs: 60_000, keepAliveMs: 60_000 },
-  ...{ sendTimeoutMs: 60_000, maxDiscardedBytes: 1_000 },
+  maxHeadBytes: 1_000,
+  headTimeoutMs: 60_000,
+  keepAliveMs: 60_000,
+  sendTimeoutMs: 60_000,
+  maxDiscardedBytes: 1_000,
 };
 const toMaterial = ({ cert, key }: IssuedCertificate) => ({
   ...({ pairs: [{ cert, key }], clientCa: null, minVersion: 'TLSv1.2' } as const),

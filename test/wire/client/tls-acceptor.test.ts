@@ -14,7 +14,9 @@ import {
 
 const toMaterial = (pairs: readonly CertificatePair[], changes: Partial<TlsMaterial> = {}): TlsMaterial => ({
   pairs: pairs as unknown as TlsMaterial['pairs'],
-  ...{ clientCa: null, minVersion: 'TLSv1.2', ticketKeys: Buffer.alloc(48, 1) },
+  clientCa: null,
+  minVersion: 'TLSv1.2',
+  ticketKeys: Buffer.alloc(48, 1),
   ...changes,
 });
 

@@ -86,7 +86,8 @@ export function connectAsGateway(url: string, time = new ScriptedTime()): Upstre
     { url },
     {
       timeouts: { connectMs: 60_000, upstreamKeepAliveMs: 3_600_000, nameTtlMs: 3_600_000 },
-      ...{ clock: new DeadlineClock(1, time), sharedReads: new SharedReads() },
+      clock: new DeadlineClock(1, time),
+      sharedReads: new SharedReads(),
       onDefect: (error) => {
         throw error;
       },

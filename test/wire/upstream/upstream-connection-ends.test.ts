@@ -16,8 +16,11 @@ import { Collector, open, type Received, sendOn } from './collect-response.ts';
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const REQUEST = {
-  ...{ method: 'GET', headText: 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', body: [] as readonly Buffer[] },
-  ...{ firstByteMs: 60_000, idleMs: 60_000 },
+  method: 'GET',
+  headText: 'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
+  body: [] as readonly Buffer[],
+  firstByteMs: 60_000,
+  idleMs: 60_000,
 };
 
 /** Connections to a server, at a time that the test passes, and the defects that they report. */
@@ -40,7 +43,9 @@ function connect(url: string, options: { keepAliveMs?: number; maxAgeMs?: number
         socket.once('connect', () => callback(null, socket, reads));
         socket.once('error', (error) => callback(error, null));
       },
-      ...{ keepAliveMs, maxAgeMs, onDefect: (error) => defects.push(error) },
+      keepAliveMs,
+      maxAgeMs,
+      onDefect: (error) => defects.push(error),
     },
     new DeadlineClock(1, time),
   );
@@ -54,7 +59,11 @@ function sendNoting(connection: UpstreamConnection, changes: Partial<ResponseHan
   const nothing = () => undefined;
   const handler: ResponseHandler = {
     stream: null,
-    ...{ onWritten: nothing, onHead: nothing, onData: nothing, onReadEnd: nothing, onEnd: nothing },
+    onWritten: nothing,
+    onHead: nothing,
+    onData: nothing,
+    onReadEnd: nothing,
+    onEnd: nothing,
     onFault: (...fault) => faulted.resolve(fault),
     ...changes,
   };

@@ -24,19 +24,32 @@ export const SGLANG_TOLD: readonly Told[] = [
     ...RESPONSE,
     answer: {
       json: {
-        ...{ id: 'resp_1', object: 'response', created_at: 1_795_000_000, model: 'm', output: [] },
+        id: 'resp_1',
+        object: 'response',
+        created_at: 1_795_000_000,
+        model: 'm',
+        output: [],
         status: 'completed',
         usage: {
-          ...{ prompt_tokens: 9, total_tokens: 12, completion_tokens: 3 },
+          prompt_tokens: 9,
+          total_tokens: 12,
+          completion_tokens: 3,
           prompt_tokens_details: { cached_tokens: 4 },
           reasoning_tokens: 1,
         },
-        ...{ parallel_tool_calls: true, tool_choice: 'auto', tools: [], error: null },
+        parallel_tool_calls: true,
+        tool_choice: 'auto',
+        tools: [],
+        error: null,
       },
     },
     record: {
-      ...{ prompt_tokens: 9, completion_tokens: 3, cached_tokens: 4, reasoning_tokens: 1 },
-      ...{ response_id: 'resp_1', finish_reasons: ['completed'] },
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      cached_tokens: 4,
+      reasoning_tokens: 1,
+      response_id: 'resp_1',
+      finish_reasons: ['completed'],
     },
   },
   {
@@ -62,7 +75,10 @@ export const SGLANG_TOLD: readonly Told[] = [
     request: { input: TEXT },
     answer: {
       json: {
-        ...{ id: 'classify-1', object: 'list', created: 1_795_000_000, model: 'm' },
+        id: 'classify-1',
+        object: 'list',
+        created: 1_795_000_000,
+        model: 'm',
         data: [{ index: 0, label: 'LABEL_1', probs: [0.2, 0.8], num_classes: 2 }],
         usage: { ...USAGE, completion_tokens: 0, prompt_tokens_details: null, reasoning_tokens: 0 },
       },
@@ -90,15 +106,21 @@ export const SGLANG_TOLD: readonly Told[] = [
 /** What llama.cpp answers. */
 export const LLAMACPP_TOLD: readonly Told[] = [
   {
-    ...{ name: 'responses', ...RESPONSE, ...captured('llama/responses') },
+    name: 'responses',
+    ...RESPONSE,
+    ...captured('llama/responses'),
     record: { ...ofCapture, completion_tokens: 8, cached_tokens: 0, finish_reasons: ['completed'] },
   },
   {
-    ...{ name: 'responses, stream', ...RESPONSE, ...captured('llama/responses-stream') },
+    name: 'responses, stream',
+    ...RESPONSE,
+    ...captured('llama/responses-stream'),
     record: { ...ofCapture, completion_tokens: 8, cached_tokens: 10 },
   },
   {
-    ...{ name: 'messages, stream', ...MESSAGE, ...captured('llama/messages-stream') },
+    name: 'messages, stream',
+    ...MESSAGE,
+    ...captured('llama/messages-stream'),
     record: { ...ofCapture, completion_tokens: 8, cached_tokens: 10 },
   },
   ...['/rerank', '/v1/rerank', '/reranking', '/v1/reranking'].map((path) => ({
@@ -107,10 +129,7 @@ export const LLAMACPP_TOLD: readonly Told[] = [
     path,
     request: PAIR,
     answer: {
-      json: {
-        ...{ model: 'm', object: 'list', usage: USAGE },
-        results: [{ index: 1, relevance_score: 0.9 }],
-      },
+      json: { model: 'm', object: 'list', usage: USAGE, results: [{ index: 1, relevance_score: 0.9 }] },
     },
     record: { ...PAIR_FACTS, prompt_tokens: 9, response_model: 'm' },
   })),

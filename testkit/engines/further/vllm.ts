@@ -18,15 +18,21 @@ const VLLM = 'vllm-project/vllm, vllm/entrypoints';
 /** What vLLM answers. Responses and messages are of 0.32.0. */
 export const VLLM_TOLD: readonly Told[] = [
   {
-    ...{ name: 'responses', ...RESPONSE, ...captured('vllm/responses') },
+    name: 'responses',
+    ...RESPONSE,
+    ...captured('vllm/responses'),
     record: { ...ofCapture, completion_tokens: 6, reasoning_tokens: 0, finish_reasons: ['completed'] },
   },
   {
-    ...{ name: 'responses, stream', ...RESPONSE, ...captured('vllm/responses-stream') },
+    name: 'responses, stream',
+    ...RESPONSE,
+    ...captured('vllm/responses-stream'),
     record: { ...ofCapture, completion_tokens: 8, finish_reasons: ['max_output_tokens'] },
   },
   {
-    ...{ name: 'messages, stream', ...MESSAGE, ...captured('vllm/messages-stream') },
+    name: 'messages, stream',
+    ...MESSAGE,
+    ...captured('vllm/messages-stream'),
     record: { ...ofCapture, completion_tokens: 8 },
   },
   ...['/rerank', '/v1/rerank', '/v2/rerank'].map((path) => ({
@@ -54,7 +60,10 @@ export const VLLM_TOLD: readonly Told[] = [
     request: { text_1: 'sea', text_2: ['wide', 'deep'] },
     answer: {
       json: {
-        ...{ id: 'score-1', object: 'list', created: 1_795_000_000, model: 'm' },
+        id: 'score-1',
+        object: 'list',
+        created: 1_795_000_000,
+        model: 'm',
         data: [{ index: 0, object: 'score', score: 0.5 }],
         usage: VLLM_USAGE,
       },
@@ -68,7 +77,10 @@ export const VLLM_TOLD: readonly Told[] = [
     request: { input: TEXT },
     answer: {
       json: {
-        ...{ id: 'classify-1', object: 'list', created: 1_795_000_000, model: 'm' },
+        id: 'classify-1',
+        object: 'list',
+        created: 1_795_000_000,
+        model: 'm',
         data: [{ index: 0, label: 'LABEL_1', probs: [0.2, 0.8], num_classes: 2 }],
         usage: VLLM_USAGE,
       },
@@ -82,7 +94,10 @@ export const VLLM_TOLD: readonly Told[] = [
     request: { input: TEXT },
     answer: {
       json: {
-        ...{ id: 'pool-1', object: 'list', created: 1_795_000_000, model: 'm' },
+        id: 'pool-1',
+        object: 'list',
+        created: 1_795_000_000,
+        model: 'm',
         data: [{ index: 0, object: 'pooling', data: [[0.5, -0.25]] }],
         usage: VLLM_USAGE,
       },

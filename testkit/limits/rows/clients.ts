@@ -22,9 +22,17 @@ async function startJwtClients(): Promise<ProbedJwtClients> {
   const outcomes: string[] = [];
   const clients = new JwtClients(
     {
-      ...{ issuer: issuer.issuer, audience: [AUDIENCE], jwks: issuer.jwksUrl, algorithms: ['ES256'] },
-      ...{ maxInflight: null, requestsPerMinute: null, tokensPerMinute: null },
-      ...{ tenantClaim: 'tenant', featureClaim: null, modelsClaim: null, clientClaim: null },
+      issuer: issuer.issuer,
+      audience: [AUDIENCE],
+      jwks: issuer.jwksUrl,
+      algorithms: ['ES256'],
+      maxInflight: null,
+      requestsPerMinute: null,
+      tokensPerMinute: null,
+      tenantClaim: 'tenant',
+      featureClaim: null,
+      modelsClaim: null,
+      clientClaim: null,
     },
     {
       toClient: ({ tenant }) => outcomes.push(tenant),

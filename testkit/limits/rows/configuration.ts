@@ -175,7 +175,8 @@ export const CONFIGURATION: readonly Limit[] = [
           async (path) => {
             await using _gateway = await startGateway({
               replicas: [{ name: 'a', url: 'http://127.0.0.1:9' }],
-              ...{ stateDir: dirname(path), hashSalt: '' },
+              stateDir: dirname(path),
+              hashSalt: '',
             });
           },
           'salt',

@@ -55,7 +55,8 @@ export const FORMS: readonly Limit[] = [
         const head = 'Content-Disposition: form-data; name=""';
         const left = size - (`${head}model`.length + 15 * 4096);
         const parts = [...Array(15).fill(4096), left].map((each) => ({
-          ...{ name: 'n'.repeat(each - head.length), value: 'x' },
+          name: 'n'.repeat(each - head.length),
+          value: 'x',
         }));
         return sendForm(world, [MODEL, ...parts]);
       },

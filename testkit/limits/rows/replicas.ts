@@ -92,7 +92,8 @@ export const REPLICAS: readonly Limit[] = [
     proof: {
       send: async (size) => {
         const replicas = Array.from({ length: size }, (_, index) => ({
-          ...{ name: `r${index}`, url: `http://127.0.0.1:9/${index}` },
+          name: `r${index}`,
+          url: `http://127.0.0.1:9/${index}`,
         }));
         try {
           await using gateway = await startGateway({

@@ -24,7 +24,8 @@ export const speakTls = (
 
 /** A replica with this certificate: the gateway sends it nothing. */
 const refused = (name: string, certificate: keyof ReplicaCertificates): TlsReplicaAttack => ({
-  ...{ name: `a replica with a certificate ${name}`, source: SOURCE },
+  name: `a replica with a certificate ${name}`,
+  source: SOURCE,
   serve: (tcp, certificates) => speakTls(tcp, certificates, certificate),
   statuses: [502],
   closes: false,
@@ -37,7 +38,9 @@ const handshakes = (
   serve: TlsReplicaAttack['serve'],
   more: Partial<Attack> = {},
 ): TlsReplicaAttack => ({
-  ...{ name: `a replica that ${name}`, source, serve },
+  name: `a replica that ${name}`,
+  source,
+  serve,
   statuses: [502],
   closes: false,
   ...more,
@@ -100,7 +103,9 @@ export const TLS_REPLICA: readonly TlsReplicaAttack[] = [
   refused('of 200 KB', 'huge'),
   handshakes('speaks only TLS 1.1', 'RFC 8996', (tcp, certificates) =>
     speakTls(tcp, certificates, 'sound', {
-      ...{ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+      minVersion: 'TLSv1',
+      maxVersion: 'TLSv1.1',
+      ciphers: 'DEFAULT@SECLEVEL=0',
     }),
   ),
   handshakes(

@@ -13,16 +13,17 @@ const ISSUER = 'https://issuer.example';
 const AUDIENCE = 'spangate';
 const FAR_FUTURE_S = 4_000_000_000;
 const RULES: JwtRules = {
-  ...{ issuer: ISSUER, audience: [AUDIENCE], jwks: 'keys.json', algorithms: ['EdDSA', 'ES256', 'RS256'] },
-  ...{
-    tenantClaim: 'realm.tenant',
-    featureClaim: 'feature',
-    modelsClaim: 'models',
-    clientClaim: null,
-    maxInflight: null,
-    requestsPerMinute: null,
-    tokensPerMinute: null,
-  },
+  issuer: ISSUER,
+  audience: [AUDIENCE],
+  jwks: 'keys.json',
+  algorithms: ['EdDSA', 'ES256', 'RS256'],
+  tenantClaim: 'realm.tenant',
+  featureClaim: 'feature',
+  modelsClaim: 'models',
+  clientClaim: null,
+  maxInflight: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 const WORDS = [
   ...[

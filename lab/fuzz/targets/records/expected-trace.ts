@@ -129,8 +129,11 @@ function toRequest(get: (field: Field) => unknown): GivenRequest | null {
   const hashes = (get('prefix_hashes') ?? []) as readonly string[];
   const areHashes = hashes.every((hash) => /^[0-9a-f]{16}$/.test(hash));
   return {
-    ...{ id: String(get('request_id')), atMs, endedAtMs: atMs + Number(get('e2e_ms')) },
-    ...{ inputTokens, outputTokens },
+    id: String(get('request_id')),
+    atMs,
+    endedAtMs: atMs + Number(get('e2e_ms')),
+    inputTokens,
+    outputTokens,
     hashes: areHashes ? hashes : [],
   };
 }

@@ -128,7 +128,8 @@ export class GatewayNode {
       log: this.#createLog(thread) as never,
       pid: this.index + 1,
       configSource: {
-        ...{ config, path: 'gateway.yaml' },
+        config,
+        path: 'gateway.yaml',
         read: async () => createConfigOf(this.#plan, this.index, this.firstByteMs),
       },
     });

@@ -88,7 +88,10 @@ export class Replica {
     const answer = plan.answers[Math.min(attempt, plan.answers.length) - 1] as AnswerPlan;
     const body = JSON.parse(message.body.toString()) as { stream_options?: { include_usage?: boolean } };
     const served: Served = {
-      ...{ plan, answer, attempt, replica: this.index },
+      plan,
+      answer,
+      attempt,
+      replica: this.index,
       requestId: message.fields.get('x-request-id') ?? '',
       traceparent: message.fields.get('traceparent') ?? '',
       gateway: end.remoteAddress.split(':')[0] ?? '',

@@ -25,7 +25,9 @@ export function readTraces(traces: unknown): ExportedSpans {
     .flatMap(({ scopeSpans }) => scopeSpans)
     .flatMap((scopeSpans) => scopeSpans.spans)
     .map((json) => ({
-      ...{ spanId: json.spanId, traceId: json.traceId, json },
+      spanId: json.spanId,
+      traceId: json.traceId,
+      json,
       attributes: Object.fromEntries(json.attributes.map(({ key, value }) => [key, toPlain(value)])),
     }));
   return {

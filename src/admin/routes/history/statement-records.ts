@@ -110,13 +110,17 @@ export const listStatementRecords = defineRoute({
     );
     return {
       body: {
-        ...{ gateway: gatewayName, instance_id: instanceId },
+        gateway: gatewayName,
+        instance_id: instanceId,
         records: numbered.map(toStatedRecord),
         unnumbered: answer.records.length - numbered.length,
         losses: answer.losses.map(toLossJson),
         losses_since: toTime(answer.kept.lossesMs),
-        ...{ next: answer.next, damaged_blocks: answer.damagedBlocks },
-        ...{ since: toTime(fromMs), until: toTime(untilMs), time_zone: timeZone },
+        next: answer.next,
+        damaged_blocks: answer.damagedBlocks,
+        since: toTime(fromMs),
+        until: toTime(untilMs),
+        time_zone: timeZone,
         ...toKeptJson(answer),
         note: joinNotes(noteOfUnknown(answer.unknown), noteOfAge(fromMs, answer.kept.recordsMs, 'Records')),
       },
@@ -127,13 +131,18 @@ export const listStatementRecords = defineRoute({
 function toStatedRecord({ record, digest }: { readonly record: RequestRecord; readonly digest: string }) {
   const { instance = '', seq = 0, ts, model = null, cost = null, currency = null } = record;
   return {
-    ...{ instance, seq, ts, model },
+    instance,
+    seq,
+    ts,
+    model,
     prompt_tokens: record.prompt_tokens ?? 0,
     completion_tokens: record.completion_tokens ?? 0,
     cached_tokens: record.cached_tokens ?? 0,
     reasoning_tokens: record.reasoning_tokens ?? 0,
     gpu_seconds: record.gpu_seconds ?? 0,
-    ...{ cost, currency, digest },
+    cost,
+    currency,
+    digest,
   };
 }
 

@@ -72,12 +72,17 @@ export const showTimeline = defineRoute({
     return {
       body: {
         events: answer.events.map((event) => ({
-          ...{ number: event.number, kind: event.kind, subject: event.subject, details: event.details },
+          number: event.number,
+          kind: event.kind,
+          subject: event.subject,
+          details: event.details,
           from: toTime(event.fromMs),
           until: event.untilMs === null ? null : toTime(event.untilMs),
         })),
         next: answer.next,
-        ...{ since: toTime(fromMs), until: toTime(untilMs), time_zone: timeZone },
+        since: toTime(fromMs),
+        until: toTime(untilMs),
+        time_zone: timeZone,
         ...toKeptJson(answer),
         note: noteOfAge(fromMs, answer.kept.timelineMs, 'Events'),
       },

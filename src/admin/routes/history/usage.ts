@@ -142,7 +142,11 @@ export const showUsage = defineRoute({
     await settleRecords();
     const answer = await askHistory(history, {
       kind: 'usage',
-      ...{ fromMs: span.fromMs, untilMs: span.untilMs, by: names, step, limit },
+      fromMs: span.fromMs,
+      untilMs: span.untilMs,
+      by: names,
+      step,
+      limit,
       filters: { tenant, client, model, replica, endpoint },
     });
     return answer instanceof AdminError ? answer : { body: toUsageJson(answer, span, names) };
@@ -164,7 +168,11 @@ export function toUsageJson(answer: Answer<'usage'>, span: AskedSpan, by: readon
       ...toSumsJson(row),
     })),
     total: toSumsJson(total),
-    ...{ since: toTime(fromMs), until: toTime(untilMs), time_zone: span.timeZone, by, resolution },
+    since: toTime(fromMs),
+    until: toTime(untilMs),
+    time_zone: span.timeZone,
+    by,
+    resolution,
     complete: span.fromMs >= keptMs && unnamed === 0,
     ...toKeptJson(answer),
     note: joinNotes(
@@ -189,6 +197,7 @@ function toSumsJson({ sums, failures, costs, duration, firstToken }: UsageRow) {
       p50: round(firstToken.p50),
       p95: round(firstToken.p95),
     },
-    ...{ costs, failures },
+    costs,
+    failures,
   };
 }

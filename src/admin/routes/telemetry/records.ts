@@ -129,9 +129,16 @@ async function listFromHistory(query: HistoryQuery, history: Pick<RecordedHistor
   const { fromMs, untilMs, timeZone } = span;
   const answer = await askHistory(history, {
     kind: 'records',
-    ...{ fromMs, untilMs: untilMs + 1, before, limit: Math.min(Number(query.limit), MAX_PAGE) },
+    fromMs,
+    untilMs: untilMs + 1,
+    before,
+    limit: Math.min(Number(query.limit), MAX_PAGE),
     filters: {
-      ...{ replica, model, tenant, client, status },
+      replica,
+      model,
+      tenant,
+      client,
+      status,
       failed: failed === undefined ? undefined : failed === 'true',
     },
   });
@@ -141,7 +148,9 @@ async function listFromHistory(query: HistoryQuery, history: Pick<RecordedHistor
     history: {
       next: answer.next,
       damaged_blocks: answer.damagedBlocks,
-      ...{ since: toTime(fromMs), until: toTime(untilMs), time_zone: timeZone },
+      since: toTime(fromMs),
+      until: toTime(untilMs),
+      time_zone: timeZone,
       ...toKeptJson(answer),
       note: toNote(answer, fromMs),
     },

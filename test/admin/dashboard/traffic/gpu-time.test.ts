@@ -6,7 +6,12 @@ import { type TrafficFacts, TrafficWindow } from '../../../../src/admin/dashboar
 const GPUS = 8;
 const MINUTE_MS = 60_000;
 const facts = (e2e_ms: number, gpu_seconds: number): TrafficFacts => ({
-  ...{ replica: 'a', model: 'm', tenant: 'acme', status: 200, e2e_ms, gpu_seconds },
+  replica: 'a',
+  model: 'm',
+  tenant: 'acme',
+  status: 200,
+  e2e_ms,
+  gpu_seconds,
 });
 
 function createWindow(): TrafficWindow {
@@ -77,7 +82,8 @@ describe('the GPU time of the last minute', () => {
   test('is never above that of the GPUs, however requests overlap', () => {
     // How long after the one before each request begins, and how long it takes.
     const requests = fc.array(fc.tuple(fc.nat({ max: 20_000 }), fc.integer({ min: 1, max: 200_000 })), {
-      ...{ minLength: 1, maxLength: 30 },
+      minLength: 1,
+      maxLength: 30,
     });
     fc.assert(
       fc.property(requests, (steps) => {

@@ -3,8 +3,13 @@ import type { CountedRequest } from '../../../../src/admin/dashboard/traffic/tal
 import { OTHER_NAMES, TopNames } from '../../../../src/admin/dashboard/traffic/top-names.ts';
 
 const REQUEST: CountedRequest = {
-  ...{ outcome: 'success', isRequest: true, outputTokens: 1, hasGpuTime: false, currency: null },
-  ...{ ttftBucket: -1, latencyBucket: 3 },
+  outcome: 'success',
+  isRequest: true,
+  outputTokens: 1,
+  hasGpuTime: false,
+  currency: null,
+  ttftBucket: -1,
+  latencyBucket: 3,
 };
 
 const add = (names: TopNames, slice: number, name: string, count = 1) => {

@@ -126,8 +126,11 @@ describe('the figures of the last minute', () => {
 
 describe('the figures of a replica', () => {
   const failed = (replica: string, failure: string, status: number | null = null) => ({
-    ...{ replica, failure, status },
-    ...{ duration_ms: 300, after_ms: 300 },
+    replica,
+    failure,
+    status,
+    duration_ms: 300,
+    after_ms: 300,
   });
 
   test('count every attempt at it, whoever answered in the end, while the request counts once', () => {
@@ -142,11 +145,18 @@ describe('the figures of a replica', () => {
     expect(byModel).toMatchObject([{ name: 'm', traffic: { requests: 3, errors: 0 } }]);
     expect(byReplica.get('a')?.traffic).toMatchObject({ requests: 3, attempts: 3, errors: 0 });
     expect(byReplica.get('b')?.traffic).toMatchObject({
-      ...{ requests: 1, attempts: 4, errors: 3, requestsPerSecond: 0.1, attemptsPerSecond: 0.4 },
+      requests: 1,
+      attempts: 4,
+      errors: 3,
+      requestsPerSecond: 0.1,
+      attemptsPerSecond: 0.4,
       outcomes: { success: 1, error: 3 },
     });
     expect(byReplica.get('c')?.traffic).toMatchObject({
-      ...{ requests: 0, attempts: 3, errors: 3, latencyP50Ms: null },
+      requests: 0,
+      attempts: 3,
+      errors: 3,
+      latencyP50Ms: null,
       outcomes: { error: 0, not_connected: 3 },
     });
   });
@@ -167,7 +177,10 @@ describe('the figures of a replica', () => {
     const failed_attempts = [failed('a', 'status_retried', 503)];
     window.add({ ...SUCCESS, status: 503, attempts: 1, failed_attempts }, 1_000);
     expect(window.lastMinute(2_000).byReplica.get('a')?.traffic).toMatchObject({
-      ...{ requests: 1, attempts: 1, errors: 1, outcomes: { error: 1, success: 0 } },
+      requests: 1,
+      attempts: 1,
+      errors: 1,
+      outcomes: { error: 1, success: 0 },
     });
   });
 
@@ -180,7 +193,9 @@ describe('the figures of a replica', () => {
     ];
     window.add({ ...SUCCESS, attempts: 4, failed_attempts }, 1_000);
     expect(window.lastMinute(2_000).byReplica.get('b')?.traffic).toMatchObject({
-      ...{ attempts: 3, errors: 0, clientErrors: 1 },
+      attempts: 3,
+      errors: 0,
+      clientErrors: 1,
       outcomes: { loading: 1, client_error: 1, repeated: 1 },
     });
   });

@@ -12,7 +12,10 @@ afterEach(() => void vi.unstubAllEnvs());
 /** Sums of records, read at the times 1, 2, 3 … */
 function createSource() {
   const records = new RecordMetrics({
-    ...{ maxNames: 10, urlScheme: 'http', currency: 'EUR', genAi: 'pinned' },
+    maxNames: 10,
+    urlScheme: 'http',
+    currency: 'EUR',
+    genAi: 'pinned',
     isKnownModel: () => true,
     replicaUrl: (name) => `http://${name}:8000`,
   });

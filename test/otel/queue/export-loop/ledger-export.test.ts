@@ -26,7 +26,12 @@ function startLoop({ disk = createMemoryDisk() as MemoryDisk, lastSpan = '' } = 
   const calls: string[] = [];
   let answer: (call: string, signal: AbortSignal) => ExportOutcome | Promise<ExportOutcome> = () => TAKEN;
   const loop = new ExportLoop(SETTINGS, {
-    ...{ queue, counters, clock, log, drops: new Drops(queue, log), random: () => 0.5 },
+    queue,
+    counters,
+    clock,
+    log,
+    drops: new Drops(queue, log),
+    random: () => 0.5,
     spoolTransfer: new SpoolTransfer({ spool: EMPTY_SPOOL, queue, counters }),
     ledger: {
       ...NO_LEDGER,
@@ -42,7 +47,13 @@ function startLoop({ disk = createMemoryDisk() as MemoryDisk, lastSpan = '' } = 
     },
   });
   return {
-    ...{ clock, queue, counters, log, outbox, calls, loop },
+    clock,
+    queue,
+    counters,
+    log,
+    outbox,
+    calls,
+    loop,
     answerWith(next: typeof answer) {
       answer = next;
     },

@@ -14,8 +14,14 @@ test('the parameters of a body that are no text are read', () => {
       '{"model":"m","temperature":0.7,"top_p":1,"top_k":40,"seed":7,"n":2,"frequency_penalty":-0,"presence_penalty":1e-1,"response_format":{"schema":{},"type":"json_schema"}}',
     ),
   ).toEqual({
-    ...{ temperature: 0.7, topP: 1, topK: 40, seed: 7, choiceCount: 2 },
-    ...{ frequencyPenalty: 0, presencePenalty: 0.1, outputType: 'json' },
+    temperature: 0.7,
+    topP: 1,
+    topK: 40,
+    seed: 7,
+    choiceCount: 2,
+    frequencyPenalty: 0,
+    presencePenalty: 0.1,
+    outputType: 'json',
   });
 });
 

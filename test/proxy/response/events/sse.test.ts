@@ -269,7 +269,11 @@ describe('the data of an event', () => {
 
   test('is empty before any is read', () => {
     expect(createEventData()).toStrictEqual({
-      ...{ bytes: NOTHING, start: 0, end: 0, isInPlace: true, hasErrorLine: false },
+      bytes: NOTHING,
+      start: 0,
+      end: 0,
+      isInPlace: true,
+      hasErrorLine: false,
     });
   });
 

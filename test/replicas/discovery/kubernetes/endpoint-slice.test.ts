@@ -21,10 +21,16 @@ const SLICE = {
   ],
 };
 const PARSED = {
-  ...{ name: 'vllm-abc', addressType: 'IPv4', ports: [{ name: 'http', port: 8000 }] },
+  name: 'vllm-abc',
+  addressType: 'IPv4',
+  ports: [{ name: 'http', port: 8000 }],
   endpoints: [
     {
-      ...{ address: '10.0.0.1', isReady: true, isServing: true, isTerminating: false, node: 'gpu-1' },
+      address: '10.0.0.1',
+      isReady: true,
+      isServing: true,
+      isTerminating: false,
+      node: 'gpu-1',
       pod: { name: 'vllm-0', uid: 'u' },
     },
   ],

@@ -21,7 +21,10 @@ const pod = (name: string, address: string, conditions: object = {}) => ({
 /** Slices as the API server sends them. */
 function slices(...given: readonly object[]): readonly EndpointSlice[] {
   const items = given.map((slice, index) => ({
-    ...{ metadata: { name: `s${index}` }, addressType: 'IPv4', ports: HTTP, endpoints: [] },
+    metadata: { name: `s${index}` },
+    addressType: 'IPv4',
+    ports: HTTP,
+    endpoints: [],
     ...slice,
   }));
   const list = { kind: 'EndpointSliceList', metadata: { resourceVersion: '1' }, items };

@@ -28,7 +28,10 @@ async function play(
     },
   };
   const watch = new SliceWatch({
-    ...{ api, onSlices: () => undefined, onSuccess: () => undefined, random: () => 1 },
+    api,
+    onSlices: () => undefined,
+    onSuccess: () => undefined,
+    random: () => 1,
     onFailure: ({ code }) => seen.push(code),
     clock: {
       nowMs: () => ms,

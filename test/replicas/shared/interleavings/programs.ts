@@ -60,8 +60,12 @@ export const LAST_WAIT: Program = {
 };
 
 const health = (coolDownMs: number) => ({
-  ...{ passive: true, active: false, failures: 1, coolDownMs },
-  ...{ frozenAfterMs: null, peers: null },
+  passive: true,
+  active: false,
+  failures: 1,
+  coolDownMs,
+  frozenAfterMs: null,
+  peers: null,
 });
 
 export const ONE_RETRY: Program = {

@@ -13,8 +13,12 @@ const SPAN = { fromMs: NOW_MS - 3_600_000, untilMs: NOW_MS };
 let number = 0;
 
 const makeEvent = (changes: Partial<TimelineEvent>): TimelineEvent => ({
-  ...{ number: ++number, kind: 'drain', subject: 'a', from: secondsAgo(600), until: secondsAgo(300) },
-  ...{ details: {} },
+  number: ++number,
+  kind: 'drain',
+  subject: 'a',
+  from: secondsAgo(600),
+  until: secondsAgo(300),
+  details: {},
   ...changes,
 });
 const titlesOf = (events: readonly TimelineEvent[]) => toHappenings(events, NOW_MS).map(({ title }) => title);
@@ -29,7 +33,8 @@ describe('what happened', () => {
       }),
       makeEvent({ subject: 'a', details: { reason: 'driver update', by: 'ops' } }),
       makeEvent({
-        ...{ kind: 'condition', from: secondsAgo(900) },
+        kind: 'condition',
+        from: secondsAgo(900),
         details: {
           id: 'model_unavailable',
           severity: 'critical',
@@ -86,8 +91,11 @@ describe('the steps of a rollout', () => {
     const [rollout, ...more] = toHappenings(steps, NOW_MS);
     expect(more).toEqual([]);
     expect(rollout).toMatchObject({
-      ...{ title: 'Rollout of 2 replicas', details: 'done', look: 'rollout' },
-      ...{ fromMs: NOW_MS - 510_000, untilMs: NOW_MS - 340_000 },
+      title: 'Rollout of 2 replicas',
+      details: 'done',
+      look: 'rollout',
+      fromMs: NOW_MS - 510_000,
+      untilMs: NOW_MS - 340_000,
     });
     expect(rollout?.steps.map(({ title }) => title)).toEqual(['Restart of a', 'Comparison of b']);
   });

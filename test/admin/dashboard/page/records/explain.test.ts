@@ -142,8 +142,10 @@ test('a client that left did so while it waited', () => {
 describe('like requests', () => {
   test('are those of the same model and endpoint in its hour', () => {
     expect(toLikeQuery(makeRecord(1, { ts: '2026-11-21T12:59:59.999Z' }))).toEqual({
-      ...{ since: '2026-11-21T12:00:00.000Z', until: '2026-11-21T13:00:00.000Z' },
-      ...{ model: 'm', endpoint: '/v1/chat/completions' },
+      since: '2026-11-21T12:00:00.000Z',
+      until: '2026-11-21T13:00:00.000Z',
+      model: 'm',
+      endpoint: '/v1/chat/completions',
     });
   });
 

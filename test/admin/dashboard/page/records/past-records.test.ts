@@ -9,7 +9,11 @@ const ask = (filter: Partial<typeof NO_FILTER>, list: 'latest' | 'failures' = 'l
 test('the records of a range are asked for by the names that the history finds', () => {
   expect(ask({})).toEqual({ since: '7d', limit: '200' });
   expect(ask({ replica: 'a', model: 'm', tenant: 't', error_type: 'x' })).toEqual({
-    ...{ since: '7d', limit: '200', replica: 'a', model: 'm', tenant: 't' },
+    since: '7d',
+    limit: '200',
+    replica: 'a',
+    model: 'm',
+    tenant: 't',
   });
 });
 

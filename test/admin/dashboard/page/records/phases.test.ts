@@ -7,7 +7,11 @@ type Changes = Parameters<typeof makeRecord>[1];
 const read = (changes: Changes) =>
   toPhases(makeRecord(1, changes)).map(({ kind, fromMs, untilMs }) => [kind, fromMs, untilMs]);
 const failedAt = (replica: string, after_ms: number, duration_ms: number) => ({
-  ...{ replica, failure: 'not_connected', status: null, after_ms, duration_ms },
+  replica,
+  failure: 'not_connected',
+  status: null,
+  after_ms,
+  duration_ms,
 });
 
 describe('the parts of a request', () => {
@@ -67,13 +71,21 @@ describe('the parts of a request', () => {
   test('touch each other, and end with the request, whatever a record says', () => {
     const ms = fc.double({ min: 0, max: 100_000, noNaN: true });
     const attempt = fc.record({
-      ...{ replica: fc.constant('b'), failure: fc.constant('loading'), status: fc.constant(null) },
-      ...{ after_ms: ms, duration_ms: ms },
+      replica: fc.constant('b'),
+      failure: fc.constant('loading'),
+      status: fc.constant(null),
+      after_ms: ms,
+      duration_ms: ms,
     });
     const changes = fc.record(
       {
-        ...{ e2e_ms: ms, ttft_ms: ms, queue_ms: ms, silence_ms: ms, silence_after_ms: ms },
-        ...{ attempts: fc.nat(4), failed_attempts: fc.array(attempt, { maxLength: 4 }) },
+        e2e_ms: ms,
+        ttft_ms: ms,
+        queue_ms: ms,
+        silence_ms: ms,
+        silence_after_ms: ms,
+        attempts: fc.nat(4),
+        failed_attempts: fc.array(attempt, { maxLength: 4 }),
       },
       { requiredKeys: ['e2e_ms', 'ttft_ms'] },
     );

@@ -14,7 +14,10 @@ const HERE = { nowMs: Date.parse('2026-03-01T00:30:00Z'), timeZone: 'America/New
 describe('what is asked', () => {
   test('is by tenant, today, in the zone of the reader', () => {
     expect(toQuery(START_USAGE, HERE)).toEqual({
-      ...{ since: 'today', by: 'tenant', time_zone: 'America/New_York', limit: '1000' },
+      since: 'today',
+      by: 'tenant',
+      time_zone: 'America/New_York',
+      limit: '1000',
     });
   });
 

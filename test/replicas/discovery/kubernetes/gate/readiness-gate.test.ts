@@ -19,7 +19,8 @@ const CONFIG = parseConfig(
 const [SERVICE] = splitServers(CONFIG.replicas.map(({ tls: _, ...entry }) => entry)).services;
 
 const endpointOf = (name: string, uid: string | null = `uid-of-${name}`): Endpoint => ({
-  ...{ host: '10.0.0.1', port: 8000 },
+  host: '10.0.0.1',
+  port: 8000,
   server: { pod: { name, uid }, node: null },
 });
 
@@ -39,7 +40,9 @@ function openGate() {
   const script = { problem: null as string | null, outcome: 'written' as ConditionOutcome | ApiError };
   const log = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
   const gate = new ReadinessGate(service, TYPE, {
-    ...{ clock, random: () => 1, log: { info: log, warn: log } },
+    clock,
+    random: () => 1,
+    log: { info: log, warn: log },
     async check() {
       asked.now += 1;
       asked.most = Math.max(asked.most, asked.now);
@@ -54,7 +57,12 @@ function openGate() {
     },
   });
   return {
-    ...{ gate, clock, writes, lines, script, asked },
+    gate,
+    clock,
+    writes,
+    lines,
+    script,
+    asked,
     fail: (code: ApiFailureCode, retryAfterMs = 0) => {
       script.outcome = new ApiError(code, { retryAfterMs });
     },
