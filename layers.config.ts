@@ -15,12 +15,12 @@ const DOORS: Readonly<Record<string, string>> = JSON.parse(
 
 /** What each room may use besides itself: doors, then packages. It stands above those; without a row, on nothing. */
 const TABLE = `
-#cli              #access/certificates #access/clients #base #base/embedded #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/addresses #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
+#cli              #access/certificates #access/clients #base #base/embedded #base/parsed #base/zone-clock #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/addresses #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
 #gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/files #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/queue/shared #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #rehearsal #replicas #replicas/control #replicas/discovery #replicas/drain-state #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
 #shadow           #base/parsed #json #otel/span #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
 #background       #access/limits #base #base/parsed #otel/record #otel/record/registry #otel/span #proxy #replicas/gpu-time #replicas/probes #replicas/registry #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/queue/shared #otel/resource #otel/span @opentelemetry/ node:
-#admin            #base #base/embedded #base/parsed #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
+#admin            #base #base/embedded #base/parsed #base/zone-clock #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
 #proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/gpu-time #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
 #otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #history          #base #base/embedded #otel/ledger #otel/otlp #otel/outcome #otel/record/registry #otel/span node:
@@ -30,7 +30,7 @@ const TABLE = `
 #comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/blocks #verdict/judgement #verdict/pairs zod node:
 #fleet            #access/limits #base/parsed #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/queue/shared #otel/record/registry
-#statement        #base #base/parsed #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
+#statement        #base #base/parsed #base/zone-clock #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
 #records          #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry #records/files node:
 #records/files    #otel/disk #otel/otlp #otel/otlp-json node:
 #replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict/blocks node:
@@ -71,7 +71,7 @@ const TABLE = `
 #json             #json/bytes #json/strings
 #config/secrets   #base node:
 #otel/encoding    @opentelemetry/
-#base,#base/embedded,#config/addresses,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
+#base,#base/embedded,#base/zone-clock,#config/addresses,#otel/files,#replicas/drain-state,#replicas/route,#shared-memory,#simulate,#wire/message node:
 #verdict/pairs    #verdict #verdict/evidence #verdict/judgement
 #verdict          #verdict/blocks #verdict/evidence #verdict/judgement
 #verdict/judgement #verdict/evidence

@@ -14,16 +14,19 @@ const expectation = { poll: { timeout: 30_000 } };
 const TOOLS = [
   'test/deploy/**/*.test.ts',
   'test/e2e/{collector,dashboard,packages,privacy,rollout}/**/*.test.ts',
-  'test/e2e/{backends,engine-trace,prometheus}.test.ts',
+  'test/e2e/{backends,engine-trace}.test.ts',
   'lab/test/e2e/**/*.test.ts',
   'lab/test/fuzz.test.ts',
 ];
 
 /**
- * The gateway gives its Redis a second for a command, and a rollout under load has to keep up with it, which five of these
- * at once do not on two cores.
+ * The gateway gives its Redis a second for a command, Prometheus 100 ms for a scrape, and a rollout under load has to
+ * keep up with it, which five of these at once do not on two cores.
  */
-const FLEET = ['test/e2e/fleet/**/*.test.ts', 'lab/test/e2e/{fleet-rollout,rollout/**/*}.test.ts'];
+const FLEET = [
+  'test/e2e/{fleet/**/*,prometheus}.test.ts',
+  'lab/test/e2e/{fleet-rollout,rollout/**/*}.test.ts',
+];
 
 export default defineConfig({
   test: {

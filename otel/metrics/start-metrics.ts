@@ -8,8 +8,8 @@ import { RECORD_FIELDS, type RequestRecord, SCOPE, SHADOW } from '#otel/record/r
 import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays } from './event-loop-delay.ts';
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
-import { type Interval, toPieces, toSumData } from './metric-data.ts';
-import { CONDITION, COPY, METRICS } from './metric-names.ts';
+import { type Interval, type Series, toPieces, toSumData } from './metric-data.ts';
+import { CONDITION, COPY, DISCOVERY, METRICS } from './metric-names.ts';
 import {
   type GatewayState,
   type ProcessState,
@@ -19,7 +19,6 @@ import {
 import { type MetricsPush, startMetricsPush } from './push/metrics-push.ts';
 import { RecordMetrics, type RecordMetricsSettings } from './record-metrics.ts';
 import { type ModelState, type ReplicaState, toModelMetrics, toReplicaMetrics } from './replica-metrics.ts';
-import { type SourceState, toSourceMetrics } from './source-metrics.ts';
 import { type ComparisonState, toVerdictMetrics } from './verdict-metrics.ts';
 
 /** Metrics SDK environment variables, "Periodic exporting MetricReader". */
@@ -193,4 +192,53 @@ export function toShadowMetrics(shadows: readonly ShadowState[], interval: Inter
       interval,
     ),
   ].filter(({ dataPoints }) => dataPoints.length > 0);
+}
+
+type State = 'ok' | 'failing' | 'unknown';
+
+/** What the metrics show of what tells of the replicas behind a name. */
+interface SourceState {
+  /** Of the entry in the configuration: no two have the same. */
+  readonly name: string;
+  readonly kind: string;
+  readonly state: State;
+  /** Null: its pods do not wait for the gateway. */
+  readonly readinessGate: ReadinessGateState | null;
+}
+
+/** What confirms the pods of a source. */
+interface ReadinessGateState {
+  readonly state: State;
+  readonly waitingCount: number;
+  /** Grows. */
+  readonly confirmedCount: number;
+}
+
+/** The sources as metrics. What has not answered yet has no series of whether it does. */
+export function toSourceMetrics(sources: readonly SourceState[], interval: Interval): readonly MetricData[] {
+  const up = sources.flatMap(({ name, kind, state }) =>
+    toUpSeries(state, { [DISCOVERY.discoverySource]: name, [DISCOVERY.discoveryKind]: kind }),
+  );
+  const gates = sources.flatMap(({ name, readinessGate: gate }) =>
+    gate === null ? [] : [{ gate, attributes: { [DISCOVERY.discoverySource]: name } }],
+  );
+  const sums = [
+    [METRICS.discoveryUp, up],
+    [METRICS.readinessGateUp, gates.flatMap(({ gate, attributes }) => toUpSeries(gate.state, attributes))],
+    [
+      METRICS.readinessGateWaiting,
+      gates.map(({ gate, attributes }) => ({ attributes, value: gate.waitingCount })),
+    ],
+    [
+      METRICS.readinessGateConfirmed,
+      gates.map(({ gate, attributes }) => ({ attributes, value: gate.confirmedCount })),
+    ],
+  ] as const;
+  return sums.flatMap(([metric, series]) =>
+    series.length === 0 ? [] : [toSumData(metric, series, interval)],
+  );
+}
+
+function toUpSeries(state: State, attributes: Series<number>['attributes']): readonly Series<number>[] {
+  return state === 'unknown' ? [] : [{ attributes, value: Number(state === 'ok') }];
 }

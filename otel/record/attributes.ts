@@ -2,18 +2,18 @@ import type { Attributes } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { toErrorType } from '#otel/outcome';
 import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
-import { toDialectValues } from './dialect-values.ts';
 import { readFailedAttempts } from './failed-attempts.ts';
 import type { GenAiNames } from './gen-ai-names.ts';
 import {
   type DerivedValues,
   type Dialects,
+  type DialectValues,
   DOUBLE_NAMES,
   setDialectAttributes,
   toAttributes,
   toFields,
 } from './record-attributes.ts';
-import type { RequestNotes } from './request-notes.ts';
+import type { RequestNotes, RequestParameters } from './request-notes.ts';
 
 /** The scheme and address by which the client reached the gateway. */
 export interface HttpFacts {
@@ -142,4 +142,84 @@ function toDecodeSeconds({ generation_time_ms, predicted_ms }: Timings): number 
 /** What an engine says may be anything. */
 function toSeconds(ms: number | undefined): number | undefined {
   return ms !== undefined && ms >= 0 ? ms / 1000 : undefined;
+}
+
+/** What dialects say of a request, and is no field of its record. Called only where one is on. */
+function toDialectValues(
+  record: Readonly<RequestRecord>,
+  { parameters, names }: RequestNotes = {},
+): DialectValues {
+  const { endpoint, ts, ttft_ms, prompt_tokens, completion_tokens, finish_reasons } = record;
+  const hasBoth = prompt_tokens !== undefined && completion_tokens !== undefined;
+  return {
+    langfuseObservationCompletionStartTime:
+      ttft_ms === undefined ? undefined : new Date(Date.parse(ts) + ttft_ms).toISOString(),
+    langfuseObservationUsageDetails: toUsageDetails(record),
+    langfuseObservationPromptName: names?.prompt,
+    langfuseObservationPromptVersion: names?.promptVersion,
+    openinferenceSpanKind: toSpanKind(endpoint),
+    llmInvocationParameters: toInvocationParameters(parameters, record.max_tokens),
+    llmTokenCountTotal: hasBoth ? prompt_tokens + completion_tokens : undefined,
+    llmFinishReason: finish_reasons?.[0],
+    spanType: toSpanKind(endpoint) === undefined ? undefined : 'llm',
+  };
+}
+
+/**
+ * The tokens by kind, none of them twice: Langfuse adds the kinds up where there is no total. Its kinds are those of its
+ * own mapping of the conventions.
+ */
+function toUsageDetails(record: Readonly<RequestRecord>): string | undefined {
+  const { prompt_tokens, completion_tokens } = record;
+  if (prompt_tokens === undefined && completion_tokens === undefined) return undefined;
+  const ofInput = {
+    input_cached_tokens: record.cached_tokens,
+    input_cache_creation: record.cache_creation_tokens,
+  };
+  const ofOutput = {
+    output_reasoning_tokens: record.reasoning_tokens,
+    output_audio_tokens: record.completion_audio_tokens,
+  };
+  return JSON.stringify({
+    input: withoutParts(prompt_tokens, ofInput),
+    ...ofInput,
+    output: withoutParts(completion_tokens, ofOutput),
+    ...ofOutput,
+  });
+}
+
+function withoutParts(
+  total: number | undefined,
+  parts: Readonly<Record<string, number | undefined>>,
+): number | undefined {
+  if (total === undefined) return undefined;
+  let rest = total;
+  for (const part of Object.values(parts)) rest -= part ?? 0;
+  return Math.max(0, rest);
+}
+
+function toSpanKind(endpoint: string): 'LLM' | 'EMBEDDING' | 'RERANKER' | undefined {
+  if (endpoint.endsWith('/rerank')) return 'RERANKER';
+  const operation = OPERATIONS.get(endpoint);
+  if (operation === 'embeddings') return 'EMBEDDING';
+  return operation === 'chat' || operation === 'text_completion' ? 'LLM' : undefined;
+}
+
+/** As the API's own members. */
+function toInvocationParameters(
+  parameters: RequestParameters | undefined,
+  maxTokens: number | undefined,
+): string | undefined {
+  const members = {
+    temperature: parameters?.temperature,
+    top_p: parameters?.topP,
+    top_k: parameters?.topK,
+    frequency_penalty: parameters?.frequencyPenalty,
+    presence_penalty: parameters?.presencePenalty,
+    seed: parameters?.seed,
+    n: parameters?.choiceCount,
+    max_tokens: maxTokens,
+  };
+  const text = JSON.stringify(members);
+  return text === '{}' ? undefined : text;
 }

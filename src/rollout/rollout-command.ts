@@ -1,14 +1,16 @@
+import { mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { StartError } from '#base';
 import { type AdminClient, openGateways, type SeveralGateways } from '#cli/admin-client';
 import { COMMANDS, parseArguments } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
 import { toMark } from '#rollout-board/facts';
+import { lockState, StateInUseError } from '#state-dir';
 import { checkSameGateways, type GatewayIdentity, identify } from './gateways/gateway-identity.ts';
 import { RolloutGateways } from './gateways/gateways.ts';
 import type { ReplicaView } from './gateways/replica-view.ts';
 import { beginRollout } from './prepare/begin.ts';
-import { lockRollout } from './progress-file/rollout-lock.ts';
 import { isOver, openStateFile, type RolloutState, type StateFile } from './progress-file/state-file.ts';
 import { createReporter } from './report/create-reporter.ts';
 import { findUnfitFact } from './restart/fill-command.ts';
@@ -217,4 +219,33 @@ function takeUp(stored: RolloutState, { settings, gateways, skip, accept }: Corr
   );
   const accepted = [...new Set([...stored.accepted, ...accept])];
   return { state: { ...stored, settings, gateways, replicas, accepted }, skipped: [...new Set(skip)] };
+}
+
+/**
+ * Makes this process the only one that uses a state file, until the lock is disposed. The lock of a process that was
+ * killed does not count. Its folder stays: another rollout may be about to lock it. Throws a StartError that says who
+ * uses the file.
+ */
+async function lockRollout(
+  path: string,
+  { pid, stderr }: Pick<Invocation, 'pid' | 'stderr'>,
+): Promise<AsyncDisposable> {
+  const folder = `${path}.lock`;
+  const log = {
+    warn: () =>
+      stderr.write(`gateway: warning: ${path} cannot be locked: a second rollout would not be noticed\n`),
+  };
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const lock = await lockState(folder, { pid, host: hostname(), log });
+    return { [Symbol.asyncDispose]: () => lock.release() };
+  } catch (error) {
+    if (error instanceof StateInUseError) {
+      const { owner } = error;
+      const who = owner === null ? '' : ` (pid ${owner.pid} on host ${owner.host})`;
+      throw new StartError(`another rollout is under way${who}; it uses ${path}`, error);
+    }
+    const { code = 'not writable' } = error as NodeJS.ErrnoException;
+    throw new StartError(`cannot lock ${path} (${code})`, error);
+  }
 }

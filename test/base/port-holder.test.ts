@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { findListeners, findPortHolder } from '../../src/base/port-holder.ts';
+import { findListeners, findPortHolder } from '../../src/base/start-error.ts';
 
 /** As in /proc/net/tcp: a listener on 8080, a connection of it, and a listener on 8081. */
 const TABLE = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

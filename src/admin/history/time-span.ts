@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ZoneClock } from '#base/zone-clock';
 import { parsePeriod } from '#config/values';
 import type { Step } from '#history';
 import { AdminError } from '../admin-error.ts';
@@ -13,9 +14,11 @@ export interface AskedSpan {
 const TIME_FORM =
   'a time such as 2026-01-31T12:00:00Z, a date, a duration such as 2h or 7d, today, or yesterday';
 
+const UTC = new ZoneClock('UTC');
+
 const isZone = (zone: string): boolean => {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined;
+    return new ZoneClock(zone).zone === zone;
   } catch {
     return false;
   }
@@ -25,7 +28,7 @@ const time = (description: string) =>
   z
     .string()
     .max(64, TIME_FORM)
-    .refine((text) => parseTime(text, 0, 'UTC') !== null, TIME_FORM)
+    .refine((text) => parseTime(text, 0, UTC) !== null, TIME_FORM)
     .optional()
     .describe(description);
 
@@ -76,8 +79,9 @@ export function readSpan(
   { nowMs, defaultMs }: { readonly nowMs: number; readonly defaultMs: number },
 ): AskedSpan | AdminError {
   const timeZone = time_zone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const untilMs = (until === undefined ? null : parseTime(until, nowMs, timeZone)) ?? nowMs;
-  const fromMs = (since === undefined ? null : parseTime(since, nowMs, timeZone)) ?? untilMs - defaultMs;
+  const clock = new ZoneClock(timeZone);
+  const untilMs = (until === undefined ? null : parseTime(until, nowMs, clock)) ?? nowMs;
+  const fromMs = (since === undefined ? null : parseTime(since, nowMs, clock)) ?? untilMs - defaultMs;
   return fromMs <= untilMs ? { fromMs, untilMs, timeZone } : toInvalid('since', 'it is after until');
 }
 
@@ -110,51 +114,22 @@ export function toStep(
   const ms = count * STEP_UNITS[unit];
   if ((untilMs - fromMs) / ms > most) return toInvalid('step', `at most ${most} in the span`);
   if (unit !== 'd') return { ms };
+  const clock = new ZoneClock(timeZone);
   const starts: number[] = [];
-  for (let at = midnight(fromMs, timeZone); at < untilMs; at = daysLater(at, count, timeZone))
+  // Half a day more is the same day, however long those between are.
+  for (let at = clock.midnight(fromMs); at < untilMs; at = clock.midnight(at + (count + 0.5) * DAY_MS))
     starts.push(at - (at % HOUR_MS));
   return { starts };
 }
 
-/** The midnight so many days after another one. Half a day more is the same day, however long those between are. */
-function daysLater(midnightMs: number, count: number, timeZone: string): number {
-  return midnight(midnightMs + (count + 0.5) * DAY_MS, timeZone);
-}
-
 /** Epoch milliseconds of a time in any of the forms; null if it is none. */
-function parseTime(text: string, nowMs: number, timeZone: string): number | null {
+function parseTime(text: string, nowMs: number, clock: ZoneClock): number | null {
   if (text === 'now') return nowMs;
-  if (text === 'today') return midnight(nowMs, timeZone);
+  if (text === 'today') return clock.midnight(nowMs);
   // Half a day before midnight is yesterday, on the shortest of days, too.
-  if (text === 'yesterday') return midnight(midnight(nowMs, timeZone) - DAY_MS / 2, timeZone);
+  if (text === 'yesterday') return clock.midnight(clock.midnight(nowMs) - DAY_MS / 2);
   const agoMs = parsePeriod(text);
   if (agoMs !== null) return nowMs - agoMs;
-  if (z.iso.date().safeParse(text).success) return midnight(Date.parse(text), timeZone, true);
+  if (z.iso.date().safeParse(text).success) return clock.dayBegin(Date.parse(text));
   return z.iso.datetime({ offset: true }).safeParse(text).success ? Date.parse(text) : null;
-}
-
-/** The midnight before a moment. `isWall`: the moment is the wall clock of the zone, read as UTC. */
-function midnight(ms: number, timeZone: string, isWall = false): number {
-  const wallMs = isWall ? ms : ms + offsetMs(ms, timeZone);
-  const wall = Math.floor(wallMs / DAY_MS) * DAY_MS;
-  // The offset may change between; a second look is exact but for zones that change it at midnight.
-  const guess = wall - offsetMs(wall, timeZone);
-  return wall - offsetMs(guess, timeZone);
-}
-
-/** How far the clocks of a zone are ahead of UTC. */
-function offsetMs(ms: number, timeZone: string): number {
-  const parts = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  }).formatToParts(ms);
-  const of = (type: Intl.DateTimeFormatPartTypes) => Number(parts.find((part) => part.type === type)?.value);
-  const wall = Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'));
-  return wall - Math.floor(ms / 1_000) * 1_000;
 }

@@ -1,8 +1,12 @@
 import { JwksError, readJwks, toShownSource } from '#access/jwt';
 import type { Config, SecuredReplica } from '#config';
-import type { HeaderTexts } from '#otel/collector';
+import { openExporter } from '#otel';
+import { adviseOnCollector, CollectorHeaders, type HeaderTexts, toShownAddress } from '#otel/collector';
+import type { ExportOutcome } from '#otel/export';
+import { encodeResourceSpans } from '#otel/otlp';
+import { createResource } from '#otel/resource';
 import { checkReplicas } from '#replicas/discovery';
-import { checkCollector } from './check-collector.ts';
+import { toTelemetrySettings } from '../serving/settings.ts';
 import { type ConnectionCheck, explain, runCheck } from './connection-check.ts';
 
 /** A configuration with the contents of the certificate files of its replicas. */
@@ -62,3 +66,51 @@ const FINDINGS: Parameters<typeof explain>[1] = [
   [/^(?:EPROTO|ERR_SSL_\w+)$/, 'TLS failed', 'the server does not speak TLS at this port: try redis://'],
   [/^(?:ECONNRESET|EPIPE|closed)$/, 'connection reset', 'check the port; it may want rediss:// (TLS)'],
 ];
+
+const EXPORT_TIMEOUT_MS = 5_000;
+
+/** Warnings about variables were given by `checkSettings`. */
+const SILENT = { info() {}, warn() {}, error() {} };
+
+/**
+ * Sends the collector an export without records, with these headers beside those of the variables. Null if records go
+ * to files.
+ */
+async function checkCollector(
+  config: Omit<Config, 'replicas'>,
+  headers: HeaderTexts,
+): Promise<ConnectionCheck | null> {
+  const { exporter: settings } = toTelemetrySettings(config);
+  if (settings.to === 'file') return null;
+  const exporter = await openExporter(settings, encodeResourceSpans(createResource({})), {
+    log: SILENT,
+    collectorHeaders: new CollectorHeaders(headers),
+  });
+  const url = exporter.collector?.url ?? new URL('http://localhost');
+  const name = config.export.endpoint === null ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'export.endpoint';
+  return await runCheck('collector', name, async () => {
+    try {
+      const reason = toReason(await exporter.exportBatch([], AbortSignal.timeout(EXPORT_TIMEOUT_MS)));
+      const target = toShownAddress(url);
+      if (reason === null) return { target, isOk: true, result: 'ok', advice: null };
+      const advice = adviseOnCollector(reason, url) ?? null;
+      return { target, isOk: false, result: reason.replace(/^http_/, 'status '), advice };
+    } finally {
+      exporter.close();
+    }
+  });
+}
+
+/** Null if the collector took it. */
+function toReason(outcome: ExportOutcome): string | null {
+  switch (outcome.kind) {
+    case 'taken':
+      return null;
+    case 'answered':
+      return `http_${outcome.status}`;
+    case 'oversized':
+      return 'an answer that is too large';
+    case 'unanswered':
+      return outcome.code === 'aborted' || outcome.code === 'timeout' ? 'no answer in time' : outcome.code;
+  }
+}

@@ -1,13 +1,12 @@
-import type { ConditionBoard } from '#conditions';
+import type { ConditionBoard, Finding, Producer } from '#conditions';
+import type { RequestRecord } from '#otel/record/registry';
 import { readLimit } from '#shared-memory';
 import type { DataPlane } from '../composition/compose-data-plane.ts';
 import type { Composition } from '../composition/gateway-collaborators.ts';
 import { guarded } from '../composition/observe-record.ts';
 import { countOpenFiles, readMaxFiles } from '../serving/file-descriptors.ts';
 import { toWorkerCount } from '../serving/settings.ts';
-import { createOverloadProducer } from './overload-conditions.ts';
-import { createRoomProducer } from './room-conditions.ts';
-import { createThreadProducer } from './thread-conditions.ts';
+import { RecentCount } from './recent-count.ts';
 
 interface Watched {
   readonly replicas: { readonly registry: { readonly waiting: number } };
@@ -98,4 +97,114 @@ export class ClockWatch {
   #readOffset(): number {
     return this.#clocks.epochMs() - this.#clocks.nowMs();
   }
+}
+
+/** For so long after the last refused request, the gateway counts as overloaded. */
+const LASTS_SECONDS = 10;
+
+const REASONS = {
+  buffers: 'the memory for request bodies is used up (`limits.buffered`)',
+  queue: 'no replica has room (`max_inflight`, `limits.queue`)',
+} as const;
+
+/** What looks at records: a function that is called with each of them, and the producer that tells what they show. */
+interface RecordProducer {
+  readonly note: (record: Readonly<RequestRecord>) => void;
+  readonly produce: Producer;
+}
+
+/** Requests that the gateway has refused for want of room. `nowMs`: monotonic milliseconds. */
+export function createOverloadProducer(nowMs: () => number): RecordProducer {
+  const refusals = new RecentCount(nowMs);
+  let reason: string = REASONS.queue;
+  return {
+    note({ error_type: type, model }) {
+      if (type !== 'overloaded') return;
+      refusals.add();
+      // Without room for its body, the model of a request was not read.
+      reason = model === undefined ? REASONS.buffers : REASONS.queue;
+    },
+    *produce() {
+      if (refusals.inLast(LASTS_SECONDS) === 0) return;
+      yield { id: 'overloaded', subject: '', figures: { refused: refusals.inLast(60), reason } };
+    },
+  };
+}
+
+/** How long the event loop of a thread was active and idle since the thread started. */
+interface LoopTime {
+  readonly thread: string;
+  readonly activeMs: number;
+  readonly idleMs: number;
+}
+
+/** The share of the time from which a thread counts as busy, and the time over which it is measured. */
+const BUSY = 0.9;
+const WINDOW_MS = 5_000;
+/** Between two measurements. */
+const INTERVAL_MS = 500;
+
+/** Threads that are busy all the time. `nowMs`: monotonic milliseconds. */
+export function createThreadProducer(times: () => readonly LoopTime[], nowMs: () => number): Producer {
+  /** What was measured in the last window, oldest first. */
+  let samples: { readonly atMs: number; readonly times: readonly LoopTime[] }[] = [];
+  return function* (): Generator<Finding> {
+    const atMs = nowMs();
+    if (atMs - (samples.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= INTERVAL_MS)
+      samples = [...samples, { atMs, times: times() }];
+    // The oldest is at least a window old.
+    while (atMs - (samples[1]?.atMs ?? atMs) >= WINDOW_MS) samples.shift();
+    const oldest = samples[0];
+    if (oldest === undefined || atMs - oldest.atMs < WINDOW_MS) return;
+    for (const { thread, activeMs, idleMs } of samples.at(-1)?.times ?? []) {
+      const before = oldest.times.find((each) => each.thread === thread);
+      // A new thread of the same name has been active for less than the former one.
+      if (before === undefined || activeMs < before.activeMs || idleMs < before.idleMs) continue;
+      const active = activeMs - before.activeMs;
+      const busy = active / (active + idleMs - before.idleMs);
+      if (busy > BUSY) yield { id: 'event_loop_behind', subject: thread, figures: { busy } };
+    }
+  };
+}
+
+/** How much of a resource is used, and how much can be. */
+interface Usage {
+  readonly now: number;
+  readonly limit: number;
+}
+
+/** What the gateway has only so much of. */
+export interface RoomSources {
+  /** Requests that wait for a replica. */
+  readonly waiting: () => Usage;
+  /** Bytes of request bodies. */
+  readonly buffered: () => Usage;
+  /** Connections of clients. */
+  readonly connections: () => Usage;
+  /** Open files and sockets of the process; null where the system does not say. */
+  readonly descriptors: () => Usage | null;
+}
+
+/** The share of a limit from which it is nearly reached. */
+const NEAR = 0.8;
+
+/** Limits that are reached, or nearly. */
+export function createRoomProducer(sources: RoomSources): Producer {
+  return function* (): Generator<Finding> {
+    const { now: waiting, limit } = sources.waiting();
+    if (waiting > NEAR * limit) yield { id: 'waiting_long', subject: '', figures: { waiting, limit } };
+    const { now: used, limit: bytes } = sources.buffered();
+    if (used > NEAR * bytes) yield { id: 'buffers_near_limit', subject: '', figures: { used, limit: bytes } };
+    yield* connectionFindings(sources.connections());
+    const descriptors = sources.descriptors();
+    if (descriptors !== null && descriptors.now > NEAR * descriptors.limit) {
+      const figures = { open: descriptors.now, limit: descriptors.limit };
+      yield { id: 'descriptors_near_limit', subject: '', figures };
+    }
+  };
+}
+
+function* connectionFindings({ now: open, limit }: Usage): Generator<Finding> {
+  if (open >= limit) yield { id: 'connections_full', subject: '', figures: { limit } };
+  else if (open > NEAR * limit) yield { id: 'connections_near_limit', subject: '', figures: { open, limit } };
 }

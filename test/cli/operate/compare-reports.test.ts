@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { toMarkdownReport } from '../../../src/cli/operate/compare/compare.ts';
 import { toHtmlReport } from '../../../src/cli/operate/compare/html-report.ts';
-import { toMarkdownReport } from '../../../src/cli/operate/compare/markdown-report.ts';
 import { readPairs } from '../../../src/cli/operate/compare/read-pairs.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>|b';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { fitColumns, GAP } from '../../../src/cli/terminal/fit-columns.ts';
+import { fitColumns, GAP } from '../../../src/cli/terminal/table.ts';
 
 const name = { natural: 40, least: 20, rank: 0 };
 const count = { natural: 8, least: null, rank: 0 };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createOverloadProducer } from '../../../src/gateway/conditions/overload-conditions.ts';
+import { createOverloadProducer } from '../../../src/gateway/conditions/machine-conditions.ts';
 
 const OVERLOADED = { error_type: 'overloaded' } as const;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRoomProducer, type RoomSources } from '../../../src/gateway/conditions/room-conditions.ts';
+import { createRoomProducer, type RoomSources } from '../../../src/gateway/conditions/machine-conditions.ts';
 
 const usage = (now: number, limit: number) => () => ({ now, limit });
 

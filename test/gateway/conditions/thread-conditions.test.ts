@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createThreadProducer } from '../../../src/gateway/conditions/thread-conditions.ts';
+import { createThreadProducer } from '../../../src/gateway/conditions/machine-conditions.ts';
 
 /** Threads that are busy for a share of the time, one look each second. */
 function createThreads() {

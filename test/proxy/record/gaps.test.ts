@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GapRecorder, percentile } from '../../../src/proxy/record/gaps.ts';
+import { GapRecorder, percentile } from '../../../src/proxy/response/stream-tap.ts';
 
 function recorderOf(arrivalsMs: readonly number[]): GapRecorder {
   const recorder = new GapRecorder();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { inArrivalOrder, mergeByEnd } from '../../../src/records/trace/arrival-order.ts';
 import type { TracedRequest } from '../../../src/records/trace/traced-request.ts';
+import { inArrivalOrder, mergeByEnd } from '../../../src/records/trace/write-trace.ts';
 import { request } from './requests.ts';
 
 async function* stream(items: readonly TracedRequest[]): AsyncGenerator<TracedRequest> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findUnservedModel, planRollout } from '../../../src/rollout/prepare/plan.ts';
+import { findUnservedModel, planRollout } from '../../../src/rollout/prepare/begin.ts';
 
 const replica = (
   name: string,

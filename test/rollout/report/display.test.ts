@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Invocation } from '#cli/command';
 import { EventLog } from '#testkit/event-log.ts';
-import { createDisplay } from '../../../src/rollout/report/display.ts';
+import { createDisplay } from '../../../src/rollout/report/create-reporter.ts';
 
 /** A display of `a` and `b`, and what it has written. */
 function setUp(readLine: () => Promise<string | null> = async () => null, columns = 80) {

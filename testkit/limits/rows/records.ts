@@ -1,5 +1,5 @@
 import { MAX_KEY_CHARS, MAX_STRING_CHARS } from '../../../otel/record/attribute-values.ts';
-import { GapRecorder } from '../../../src/proxy/record/gaps.ts';
+import { GapRecorder } from '../../../src/proxy/response/stream-tap.ts';
 import { answerJson } from '../../fake-replica.ts';
 import { LEAST_RECORD, toAttributes } from '../../records/records.ts';
 import { recordOf } from '../exchange.ts';

@@ -1,5 +1,5 @@
 import { OPERATIONS, RECORD_FIELDS } from '#otel/record/registry';
-import { inArrivalOrder, mergeByEnd } from '../../../../src/records/trace/arrival-order.ts';
+import { inArrivalOrder, mergeByEnd } from '../../../../src/records/trace/write-trace.ts';
 import { PrefixHits } from '../../../../src/records/trace/prefix-hits.ts';
 import { createTraceLines } from '../../../../src/records/trace/trace-lines.ts';
 import { readRequests } from '../../../../src/records/trace/write-trace.ts';

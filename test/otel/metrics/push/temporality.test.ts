@@ -3,7 +3,11 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { LEAST_RECORD } from '#testkit/records/records.ts';
 import type { Distribution } from '../../../../otel/metrics/metric-data.ts';
-import { Differences, readTemporality, type Temporality } from '../../../../otel/metrics/push/temporality.ts';
+import {
+  Differences,
+  readTemporality,
+  type Temporality,
+} from '../../../../otel/metrics/push/metrics-push.ts';
 import { RecordMetrics } from '../../../../otel/metrics/record-metrics.ts';
 import { pointsOf, totalOf } from '../collected.ts';
 

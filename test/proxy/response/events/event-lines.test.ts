@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { EventLines } from '../../../../src/proxy/response/events/event-lines.ts';
+import { EventLines } from '../../../../src/proxy/response/model-rewriter.ts';
 
 /** What the lines of a stream hold, in pieces that end at these offsets; `|` is the end of a data line. */
 function linesOf(bytes: Buffer, cuts: readonly number[]): string[] {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { makeRow, makeUsage } from '#testkit/dashboard/made-history.ts';
 import { toCsv } from '../../../../../src/admin/dashboard/page/usage/usage-csv.js';
+import { toUsageCsv } from '../../../../../src/cli/history/usage.ts';
 import { sumUsage } from '../../../../../src/cli/history/usage-sums.ts';
-import { toUsageCsv } from '../../../../../src/cli/history/usage-text.ts';
 
 const USAGE = makeUsage({
   by: ['tenant', 'model'],
