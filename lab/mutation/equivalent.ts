@@ -672,13 +672,13 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['EXTENSION_QUOTED_END', 'undefined']],
   },
   {
-    file: 'src/wire/message/connection-field.ts',
+    file: 'src/wire/message/head.ts',
     where: '',
     why: 'A connection that closes is not kept.',
     changes: [['false#4', 'true']],
   },
   {
-    file: 'src/wire/message/connection-field.ts',
+    file: 'src/wire/message/head.ts',
     where: 'readConnection',
     why: 'The way of all other values gives the same.',
     changes: [
@@ -687,7 +687,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/wire/message/connection-field.ts',
+    file: 'src/wire/message/head.ts',
     where: 'withoutBlanks',
     why: 'There is no blank after the last character, and a slice that ends before it begins is empty.',
     changes: [
@@ -1662,13 +1662,13 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     changes: [['end - start', 'end + start']],
   },
   {
-    file: 'src/proxy/response/events/event-lines.ts',
+    file: 'src/proxy/response/model-rewriter.ts',
     where: 'EventLines.push',
     why: 'Behind the last byte there is no data, and no byte is taken.',
     changes: [['at < bytes.length', 'at <= bytes.length']],
   },
   {
-    file: 'src/proxy/response/events/event-lines.ts',
+    file: 'src/proxy/response/model-rewriter.ts',
     where: 'EventLines.#take',
     why: 'A line whose kind is known gives only its end, which is handled before.',
     changes: [
@@ -1679,7 +1679,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
     ],
   },
   {
-    file: 'src/proxy/response/events/event-lines.ts',
+    file: 'src/proxy/response/model-rewriter.ts',
     where: 'EventLines.#take',
     why: 'Any text but `data` means the same.',
     changes: [["'other'", "''"]],

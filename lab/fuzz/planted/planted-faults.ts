@@ -64,14 +64,14 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a request that never ends hides the later ones of its file',
     target: 'export-trace',
-    file: 'src/records/trace/arrival-order.ts',
+    file: 'src/records/trace/write-trace.ts',
     from: 'if (first !== -1 && ',
     to: 'if (',
   },
   {
     name: 'a record that was sent twice is replayed twice',
     target: 'export-trace',
-    file: 'src/records/trace/arrival-order.ts',
+    file: 'src/records/trace/write-trace.ts',
     from: 'ids.add(request.id);',
     to: '',
   },

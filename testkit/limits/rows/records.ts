@@ -102,7 +102,7 @@ export const RECORDS: readonly Limit[] = [
   },
   {
     what: 'gaps of a stream that count for `gap_p50_ms` and `gap_p95_ms`',
-    source: inFile('src/proxy/record/gaps.ts', 'MAX_GAPS'),
+    source: inFile('src/proxy/response/stream-tap.ts', 'MAX_GAPS'),
     past: 'the rest is left out',
     proof: {
       send: async (size) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InspectionQueue } from '../../../../src/proxy/request/inspection/body-worker.ts';
+import { InspectionQueue } from '../../../../src/proxy/request/inspection/inspection-queue.ts';
 
 interface Job {
   readonly name: string;
