@@ -1,8 +1,7 @@
 import { OPERATIONS, RECORD_FIELDS } from '#otel/record/registry';
-import { inArrivalOrder, mergeByEnd } from '../../../../src/records/trace/write-trace.ts';
 import { PrefixHits } from '../../../../src/records/trace/prefix-hits.ts';
 import { createTraceLines } from '../../../../src/records/trace/trace-lines.ts';
-import { readRequests } from '../../../../src/records/trace/write-trace.ts';
+import { inArrivalOrder, mergeByEnd, readRequests } from '../../../../src/records/trace/write-trace.ts';
 import type { Random } from '../../../fuzz-http/random.ts';
 import { type FuzzInput, type FuzzTarget, must, mustEqual, piecesOf, streamOf } from '../../fuzz-target.ts';
 import { jsonText } from '../../generate.ts';
