@@ -106,14 +106,14 @@ export class GatewayJudge {
   readonly #runs = new Map<string, Run>();
   readonly #podLabels: PodLabels;
   readonly #others: OthersQuestions;
-  readonly #startedEpochMs: number;
+  readonly #startedMs: number;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(collaborators: JudgeCollaborators) {
     this.#podLabels = new PodLabels(collaborators);
     this.#collaborators = { nowMs: () => performance.now(), epochMs: Date.now, ...collaborators };
-    const { ring, nowMs, epochMs } = this.#collaborators;
-    this.#startedEpochMs = epochMs();
+    const { ring, nowMs } = this.#collaborators;
+    this.#startedMs = nowMs();
     this.#others = new OthersQuestions({
       ring,
       nowMs,
@@ -146,15 +146,15 @@ export class GatewayJudge {
     const gone = new Set([...this.#runs.values()].flatMap(({ groups }) => [...groups.baseline]));
     const groups = await this.#findGroups(question.selectors, gone);
     if ('code' in groups) return groups;
-    const toEpochMs = (ms: number) => Math.round(epochMs() - nowMs() + ms);
     const own = registry.replicas.filter(({ name }) => groups.candidate.has(name));
     const isPaired = own.length > 0 && own.every(({ shadow }) => shadow !== null);
     const kept = isPaired ? pairLog : ring;
-    const changedAtMs = question.sinceEpochMs ?? this.#changedAtMs(groups);
-    const sinceEpochMs = changedAtMs ?? toEpochMs(kept.completeFromMs);
-    const key = JSON.stringify([question.texts, changedAtMs, isPaired && question.tolerance]);
+    const { texts, sinceEpochMs, tolerance } = question;
+    const changedMs = this.#changedMs(groups);
+    const key = JSON.stringify([texts, sinceEpochMs ?? changedMs, isPaired && tolerance]);
     const begun = this.#runs.get(key);
-    const run = begun ?? this.#begin(question, groups, { sinceEpochMs, isPaired });
+    const sinceMs = changedMs ?? kept.completeFromMs;
+    const run = begun ?? this.#begin(question, groups, { sinceMs, isPaired });
     // The order of the map is that in which they were last asked for.
     this.#runs.delete(key);
     this.#runs.set(key, run);
@@ -213,11 +213,13 @@ export class GatewayJudge {
   #begin(
     question: Question,
     groups: Groups,
-    { sinceEpochMs, isPaired }: { readonly sinceEpochMs: number; readonly isPaired: boolean },
+    { isPaired, ...byDefault }: { readonly sinceMs: number; readonly isPaired: boolean },
   ): Run {
     const { ring, pairLog, exchange, nowMs, epochMs } = this.#collaborators;
+    // The time of day may have been set since: what is known is monotonic, and is told by the clock as it is now.
     const offsetMs = epochMs() - nowMs();
-    const sinceMs = sinceEpochMs - offsetMs;
+    const sinceEpochMs = question.sinceEpochMs ?? Math.ceil(byDefault.sinceMs + offsetMs);
+    const sinceMs = question.sinceEpochMs === null ? byDefault.sinceMs : sinceEpochMs - offsetMs;
     const fromMs = Math.max(sinceMs, (isPaired ? pairLog : ring).completeFromMs);
     const id = randomBytes(8).toString('hex');
     if (!isPaired) {
@@ -249,17 +251,14 @@ export class GatewayJudge {
    * When the candidate was last drained or undrained, became a shadow or ceased to be one, or came, if all of its replicas
    * have come since the gateway started: before, it was another process. Null: never.
    */
-  #changedAtMs({ candidate }: Groups): number | null {
+  #changedMs({ candidate }: Groups): number | null {
     const own = this.#collaborators.registry.replicas.filter(
       ({ name, isRemoving }) => candidate.has(name) && !isRemoving,
     );
-    const changes = own.flatMap(({ drain: { since }, roleSinceMs }) => [
-      Date.parse(since ?? '') || 0,
-      roleSinceMs,
-    ]);
     const cameMs = Math.min(...own.map(({ knownSinceMs }) => knownSinceMs));
-    const isNew = own.length > 0 && cameMs > this.#startedEpochMs;
-    return Math.max(0, ...changes, isNew ? cameMs : 0) || null;
+    const isNew = own.length > 0 && cameMs > this.#startedMs;
+    const latestMs = Math.max(...own.map(({ changedMs }) => changedMs), isNew ? cameMs : -Infinity);
+    return latestMs === -Infinity ? null : latestMs;
   }
 
   #keepLooking(): void {
@@ -318,11 +317,11 @@ export class GatewayJudge {
   }
 
   #judge(run: Run, { falseAlarm, missed }: Question): Verdict {
-    const { registry, routingPolicy, epochMs } = this.#collaborators;
+    const { registry, routingPolicy } = this.#collaborators;
     const replicas = byName(registry.replicas);
     // With prefix_affinity a replica gets other prompts than its peers.
     const sharesPrompts = routingPolicy() !== 'prefix_affinity';
-    const surroundings = { moment: this.#momentOf(run.groups), replicas, epochMs: epochMs() };
+    const surroundings = { moment: this.#momentOf(run.groups), replicas };
     const { running } = run;
     if (running instanceof RunningPairs) return judgePairs(running, surroundings, { falseAlarm, missed });
     const comparison = new GroupComparison([running.comparison.facts, ...this.#toldOf(run)]);

@@ -33,7 +33,6 @@ export interface JudgeSurroundings {
   readonly moment: Pick<Moment, 'groups'>;
   /** The replicas that there are, by name. */
   readonly replicas: ReadonlyMap<string, RegisteredReplica>;
-  readonly epochMs: number;
 }
 
 /** Judges the candidate of a comparison. `running`: whose silence this gateway sees. */
@@ -75,18 +74,15 @@ export function toVerdict(
 /** What is wrong with a candidate whatever its answers are. `silentOnes`: those that answer nothing, asked if need be. */
 export function findWrongByItself(
   silentOnes: () => readonly string[],
-  { moment, replicas, epochMs }: JudgeSurroundings,
+  { moment, replicas }: JudgeSurroundings,
 ): Pick<Verdict, 'sentence' | 'reasons'> | null {
   const { groups } = moment;
   const own = [...groups.candidate].flatMap((name) => replicas.get(name) ?? []);
-  const isLong = (since: string | null) => since !== null && epochMs - Date.parse(since) >= AWAY_MS;
-  const away = own.find(
-    ({ reachability: { state, since } }) => (state === 'unreachable' || state === 'loading') && isLong(since),
-  );
+  const away = own.find(({ reachability: { reason, lastedMs } }) => reason !== null && lastedMs >= AWAY_MS);
   if (away !== undefined) {
     return { reasons: ['unreachable'], sentence: say(groups, away.name, 'does not answer any more') };
   }
-  const failing = own.find(({ health }) => health?.state === 'failing' && isLong(health.since));
+  const failing = own.find(({ health }) => health?.state === 'failing' && health.lastedMs >= AWAY_MS);
   if (failing !== undefined) {
     const why = failing.health?.failingBy.join(', ');
     const text = `is failing by the gateway's health checks (${why}), with ${failing.inflight} requests in flight`;

@@ -40,6 +40,8 @@ export class Drains {
   readonly #slots = new Map<string, Set<number>>();
   /** The ramps by name; some may be at their end. */
   readonly #ramps = new Map<string, Ramp>();
+  /** When each state last changed: monotonic. The time of day may be set after it. */
+  readonly #changedMs = new Map<string, number>();
   /** The version of each name's state that every worker is known to respect. */
   readonly #confirmed = new Map<string, string>();
 
@@ -64,6 +66,11 @@ export class Drains {
 
   stateOf(name: string): DrainState {
     return this.#states.get(name) ?? NEVER_DRAINED;
+  }
+
+  /** When a name was last drained or undrained: monotonic; -Infinity: never, as is known. */
+  changedMsOf(name: string): number {
+    return this.#changedMs.get(name) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** Whether a name was ever drained or undrained. */
@@ -125,7 +132,7 @@ export class Drains {
   forget(names: readonly string[]): void {
     const gone = names.filter((name) => !this.#slots.has(name));
     for (const name of gone)
-      for (const known of [this.#states, this.#ramps, this.#confirmed]) known.delete(name);
+      for (const known of [this.#states, this.#ramps, this.#changedMs, this.#confirmed]) known.delete(name);
     if (gone.length > 0) void this.#store();
   }
 
@@ -195,6 +202,12 @@ export class Drains {
   }
 
   #put(name: string, state: DrainState): void {
+    const { since } = state;
+    if (since !== null && since !== this.stateOf(name).since) {
+      // Another gateway's clock, or that of an earlier run, may have been ahead.
+      const agoMs = Math.max(0, Date.now() - Date.parse(since));
+      this.#changedMs.set(name, performance.now() - agoMs);
+    }
     this.#states.set(name, state);
     this.#enforce(name);
   }

@@ -31,6 +31,8 @@ export interface HealthSettings {
 export interface Health {
   readonly state: 'ok' | 'failing';
   readonly since: string | null;
+  /** For how long one that fails has failed, whatever the time of day was set to meanwhile. */
+  readonly lastedMs: number;
   /** The judges that `health` of the configuration turns on. */
   readonly judges: readonly HealthJudge[];
   /** Those of them that find that it fails. */
@@ -45,6 +47,8 @@ export const HEALTH_COLUMNS = {
   refusals: 'int32',
   /** When `failing` last changed: milliseconds since 1970; 0 if never. */
   sinceMs: 'int64',
+  /** The same by the clock that threads share. */
+  changedMs: 'int64',
   /** When a request may try a replica that fails: by the clock that threads share. */
   retryAtMs: 'int64',
 } as const;
@@ -90,6 +94,7 @@ export class HealthTable {
     return {
       state: this.isFailing(slot) ? 'failing' : 'ok',
       since: sinceMs === 0 ? null : new Date(sinceMs).toISOString(),
+      lastedMs: this.#nowMs() - Number(Atomics.load(this.#rows.changedMs, slot)),
       judges,
       failingBy: judges.filter((judge) => this.isFailingBy(slot, judge)),
     };
@@ -162,6 +167,7 @@ export class HealthTable {
   }
 
   #noteChange(slot: number): void {
+    Atomics.store(this.#rows.changedMs, slot, BigInt(Math.floor(this.#nowMs())));
     Atomics.store(this.#rows.sinceMs, slot, BigInt(Date.now()));
     this.#onChange();
   }

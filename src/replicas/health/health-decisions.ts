@@ -21,6 +21,8 @@ export interface HealthDecisionsCollaborators {
   /** Makes the span of a decision. */
   readonly onAction: (action: HealthAction) => void;
   readonly epochMs?: () => number;
+  /** Monotonic. */
+  readonly nowMs?: () => number;
 }
 
 /** How often a judge has decided so. */
@@ -33,7 +35,7 @@ export interface HealthDecisionCount {
 /** What was decided of one replica. */
 interface History {
   readonly counts: Map<string, HealthDecisionCount>;
-  /** Since when it fails, or is on probation, by each judge: milliseconds since 1970. */
+  /** Since when it fails, or is on probation, by each judge: monotonic, as the time of day may be set meanwhile. */
   readonly sinceMs: Map<HealthJudge, number>;
 }
 
@@ -48,17 +50,17 @@ export class HealthDecisions {
 
   /** Notes a decision. One on a replica that has been removed meanwhile is of no interest. */
   note({ replica: name, judge, verdict, forMs, reason }: HealthDecision): void {
-    const { registry, onAction, epochMs = Date.now } = this.#collaborators;
+    const { registry, onAction, epochMs = Date.now, nowMs = () => performance.now() } = this.#collaborators;
     const replica = registry.find(name);
     if (replica === undefined) return;
     const { counts, sinceMs } = this.#historyOf(replica);
     const key = `${judge} ${verdict}`;
     counts.set(key, { judge, verdict, count: (counts.get(key)?.count ?? 0) + 1 });
-    const nowMs = epochMs();
+    const atMs = nowMs();
     const isFound = verdict === 'failing' || verdict === 'kept';
-    const lastedMs = isFound ? forMs : nowMs - (sinceMs.get(judge) ?? nowMs);
+    const lastedMs = isFound ? forMs : Math.round(atMs - (sinceMs.get(judge) ?? atMs));
     if (verdict === 'ok') sinceMs.delete(judge);
-    else sinceMs.set(judge, nowMs);
+    else sinceMs.set(judge, atMs);
     const { inflight } = replica;
     this.#log(verdict, replica, {
       replica: name,
@@ -75,7 +77,7 @@ export class HealthDecisions {
       verdict,
       reason: reason ?? null,
       tokenName: null,
-      startEpochMs: nowMs - lastedMs,
+      startEpochMs: epochMs() - lastedMs,
     });
   }
 

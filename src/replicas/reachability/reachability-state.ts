@@ -49,12 +49,14 @@ export interface ReachabilityState {
   readonly state: Reachability;
   /** When `state` last changed; null while it is unknown. */
   readonly since: string | null;
+  /** For how long `state` has been so, whatever the time of day was set to meanwhile. */
+  readonly lastedMs: number;
   /** Null if it is unknown or reachable. */
   readonly reason: ReachabilityReason | null;
 }
 
 /** The state of a replica of which nothing is known. */
-export const NOT_SEEN: ReachabilityState = { state: 'unknown', since: null, reason: null };
+export const NOT_SEEN: ReachabilityState = { state: 'unknown', since: null, lastedMs: 0, reason: null };
 
 export function toReachability(finding: Finding): Exclude<Reachability, 'unknown'> {
   if (finding === 'reachable') return 'reachable';

@@ -42,8 +42,8 @@ export interface SilentStreams {
 export class RegisteredReplica {
   readonly slot: number;
   readonly pathPrefix: string;
-  /** Since when it is known: milliseconds since 1970. */
-  readonly knownSinceMs = Date.now();
+  /** Since when it is known: monotonic. */
+  readonly knownSinceMs = performance.now();
   #connections: Pool;
   /** How long they may take to open. */
   #connectMs: number;
@@ -51,7 +51,7 @@ export class RegisteredReplica {
   #config: ReplicaConfig;
   #found: ReplicaKnowledge = { models: null, engine: null, engineVersion: null };
   #trial: ShadowTrial | null = null;
-  #roleSinceMs = 0;
+  #roleSinceMs = Number.NEGATIVE_INFINITY;
   #removal: { readonly at: string; readonly isApplied: boolean } | null = null;
 
   constructor(slot: number, config: ReplicaConfig, connectMs: number, collaborators: RegistryCollaborators) {
@@ -113,14 +113,14 @@ export class RegisteredReplica {
     return this.#trial;
   }
 
-  /** When it last became a shadow, or ceased to be one: milliseconds since 1970; 0: never since it is known. */
-  get roleSinceMs(): number {
-    return this.#roleSinceMs;
+  /** When it was last drained or undrained, became a shadow or ceased to be one: monotonic; -Infinity: never, as is known. */
+  get changedMs(): number {
+    return Math.max(this.#roleSinceMs, this.#collaborators.drains.changedMsOf(this.name));
   }
 
   /** Makes it a shadow for a while, or ends that. Workers learn of it by the next snapshot. */
   setTrial(trial: ShadowTrial | null): void {
-    if ((trial === null) !== (this.#trial === null)) this.#roleSinceMs = Date.now();
+    if ((trial === null) !== (this.#trial === null)) this.#roleSinceMs = performance.now();
     this.#trial = trial;
   }
 
@@ -223,7 +223,7 @@ export class RegisteredReplica {
 
   /** Takes over another configuration of the same server. */
   configure(config: ReplicaConfig): void {
-    if (config.role !== this.#config.role) this.#roleSinceMs = Date.now();
+    if (config.role !== this.#config.role) this.#roleSinceMs = performance.now();
     const hasOtherTls = !isDeepStrictEqual(config.tls, this.#config.tls);
     this.#config = config;
     this.#collaborators.shared.gpuTimes.configure(this.slot, config);

@@ -30,14 +30,18 @@ export const REACHABILITY_COLUMNS = {
   finding: 'int32',
   /** When the reachability last changed: milliseconds since 1970; 0 if nothing was found out. */
   sinceMs: 'int64',
+  /** The same by the clock that threads share. */
+  changedMs: 'int64',
 } as const;
 
 /** What requests and probes have found out about the replicas, shared by all threads of a gateway. */
 export class ReachabilityTable {
   readonly #rows: SharedTable<typeof REACHABILITY_COLUMNS>;
+  readonly #nowMs: () => number;
 
-  constructor(rows: SharedTable<typeof REACHABILITY_COLUMNS>) {
+  constructor(rows: SharedTable<typeof REACHABILITY_COLUMNS>, nowMs: () => number) {
     this.#rows = rows;
+    this.#nowMs = nowMs;
   }
 
   stateOf(slot: number): ReachabilityState {
@@ -48,6 +52,7 @@ export class ReachabilityTable {
       state: toReachability(finding),
       // The thread that has changed the finding writes its time just after it.
       since: sinceMs === 0 ? null : new Date(sinceMs).toISOString(),
+      lastedMs: this.#nowMs() - Number(Atomics.load(this.#rows.changedMs, slot)),
       reason: finding === 'reachable' ? null : finding,
     };
   }
@@ -91,6 +96,7 @@ export class ReachabilityTable {
       if (Atomics.compareExchange(cells, slot, before, after) !== before) continue;
       const known = toFinding(before);
       if (known === null || toReachability(known) !== toReachability(shown)) {
+        Atomics.store(this.#rows.changedMs, slot, BigInt(Math.floor(this.#nowMs())));
         Atomics.store(this.#rows.sinceMs, slot, BigInt(Date.now()));
       }
       return;

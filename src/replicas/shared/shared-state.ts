@@ -76,7 +76,7 @@ export class SharedState {
     this.#cursors = tables.cursors.index;
     this.#eligibilityVersion = tables.eligibility.version;
     this.health = new HealthTable(tables.health, nowMs, () => this.#changeEligibility());
-    this.reachability = new ReachabilityTable(tables.reachability);
+    this.reachability = new ReachabilityTable(tables.reachability, nowMs);
     this.ramps = new RampTable(tables.ramps, nowMs);
     const size = { workerCount: memory.workerCount, slotCount: MAX_REPLICAS };
     this.gpuTimes = new GpuTimeTable(tables, size, nowMs);

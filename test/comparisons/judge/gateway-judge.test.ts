@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createScene, newReplica, START_EPOCH_MS } from './scene.ts';
+import { createScene, newReplica, START_EPOCH_MS, START_MS } from './scene.ts';
 
 test('a replica that is like its peers is good, and it is said how many requests that takes', async () => {
   const scene = createScene();
@@ -151,11 +151,25 @@ describe('which requests count', () => {
   test('without a time, those since the last undrain: before, it may have been another process', async () => {
     const scene = createScene();
     scene.pass(30, { errorShare: 0.5 });
-    const since = new Date(START_EPOCH_MS + 30_000).toISOString();
-    Object.assign(scene.replicas.get('r0') ?? {}, { since });
+    Object.assign(scene.replicas.get('r0') ?? {}, { changedMs: START_MS + 30_000 });
     scene.pass(30);
-    expect(await scene.ask('r0')).toMatchObject({ verdict: 'good', sinceEpochMs: Date.parse(since) });
+    expect(await scene.ask('r0')).toMatchObject({ verdict: 'good', sinceEpochMs: START_EPOCH_MS + 30_000 });
   });
+
+  test.each([3_600_000, -3_600_000])(
+    'the same if the time of day was set by %d ms since then: times are told by the clock as it is now',
+    async (stepMs) => {
+      const scene = createScene();
+      scene.pass(30, { errorShare: 0.5 });
+      Object.assign(scene.replicas.get('r0') ?? {}, { changedMs: START_MS + 30_000 });
+      scene.clock.stepMs = stepMs;
+      scene.pass(30);
+      const sinceEpochMs = START_EPOCH_MS + 30_000 + stepMs;
+      expect(await scene.ask('r0')).toMatchObject({
+        ...{ verdict: 'good', sinceEpochMs, fromEpochMs: sinceEpochMs },
+      });
+    },
+  );
 
   test('without a time, none of older pods with the same labels: they may have had another version', async () => {
     const scene = createScene();
@@ -165,19 +179,19 @@ describe('which requests count', () => {
     const ask = () => scene.ask('pod.label/app=judged', 'r3');
     scene.pass(60);
     expect(await ask()).toMatchObject({ verdict: 'good', sinceEpochMs: START_EPOCH_MS });
-    const knownSinceMs = START_EPOCH_MS + 60_000;
+    const knownSinceMs = START_MS + 60_000;
+    const cameEpochMs = START_EPOCH_MS + 60_000;
     Object.assign(r1 ?? {}, { serverId: 'new-0', knownSinceMs });
     // As long as one of them is left, it is the same comparison.
     expect(await ask()).toMatchObject({ candidate: ['r0', 'r1'], sinceEpochMs: START_EPOCH_MS });
-    const removed = { isRemoving: true, drained: true, since: new Date(knownSinceMs + 9_000).toISOString() };
-    Object.assign(r0 ?? {}, removed);
-    expect(await ask()).toMatchObject({ verdict: 'undecided', requests: 0, sinceEpochMs: knownSinceMs });
+    Object.assign(r0 ?? {}, { isRemoving: true, drained: true, changedMs: knownSinceMs + 9_000 });
+    expect(await ask()).toMatchObject({ verdict: 'undecided', requests: 0, sinceEpochMs: cameEpochMs });
     Object.assign(r2 ?? {}, { serverId: 'new-1', knownSinceMs: knownSinceMs + 5_000 });
-    expect(await ask()).toMatchObject({ verdict: 'undecided', sinceEpochMs: knownSinceMs });
+    expect(await ask()).toMatchObject({ verdict: 'undecided', sinceEpochMs: cameEpochMs });
     // Later the first one goes, as nodes do.
     scene.replicas.delete('r0');
     scene.replicas.delete('r1');
-    expect(await ask()).toMatchObject({ candidate: ['r2'], sinceEpochMs: knownSinceMs + 5_000 });
+    expect(await ask()).toMatchObject({ candidate: ['r2'], sinceEpochMs: cameEpochMs + 5_000 });
   });
 
   test('during a ramp only errors of the candidate count, and nothing of a peer', async () => {
@@ -211,10 +225,10 @@ describe('which requests count', () => {
 describe('a candidate is bad by itself', () => {
   test('if it cannot be reached for five seconds', async () => {
     const scene = createScene();
-    const since = new Date(START_EPOCH_MS).toISOString();
     Object.assign(scene.replicas.get('r0') ?? {}, {
-      reachability: { state: 'unreachable', since, reason: null },
+      reachability: { state: 'unreachable', reason: 'no_answer', sinceMs: START_MS },
     });
+    scene.clock.stepMs = 3_600_000;
     scene.pass(4);
     expect(await scene.ask('r0')).toMatchObject({ verdict: 'undecided' });
     scene.pass(2);
@@ -227,15 +241,14 @@ describe('a candidate is bad by itself', () => {
       sentence: 'has a replica, r0, that does not answer any more',
     });
     Object.assign(scene.replicas.get('r0') ?? {}, {
-      reachability: { state: 'reachable', since, reason: null },
+      reachability: { state: 'reachable', reason: null, sinceMs: START_MS },
     });
     expect(await scene.ask('r0')).toMatchObject({ reasons: [] });
   });
 
   test('if health finds it failing for five seconds', async () => {
     const scene = createScene();
-    const since = new Date(START_EPOCH_MS).toISOString();
-    const health = { state: 'failing', since, failingBy: ['frozen'] };
+    const health = { state: 'failing', sinceMs: START_MS, failingBy: ['frozen'] };
     Object.assign(scene.replicas.get('r0') ?? {}, { health, inflight: 12 });
     scene.pass(6);
     expect(await scene.ask('r0')).toMatchObject({

@@ -10,23 +10,22 @@ import { GatewayJudge, type Question } from '../../../src/comparisons/judge/gate
 import { PairLog } from '../../../src/comparisons/pairs/pair-log.ts';
 import { RequestRing } from '../../../src/comparisons/requests/request-ring.ts';
 
-/** When the gateway of a scene started. */
+/** When the gateway of a scene started, and the same by its monotonic clock. */
 export const START_EPOCH_MS = Date.parse('2026-01-31T12:00:00Z');
+export const START_MS = 1_000;
 
-/** What a test changes of a replica. */
+/** What a test changes of a replica. Times are monotonic. */
 export interface Replica {
   models: readonly string[] | null;
   host: string;
   serverId?: string;
   drained: boolean;
   isRemoving: boolean;
-  /** Milliseconds since 1970. */
   knownSinceMs: number;
-  since: string | null;
-  roleSinceMs: number;
+  changedMs: number;
   rampShare: number | null;
-  reachability: { state: string; since: string | null; reason: null };
-  health: { state: string; since: string | null; failingBy: readonly string[] } | null;
+  reachability: { state: string; reason: string | null; sinceMs: number };
+  health: { state: string; sinceMs: number; failingBy: readonly string[] };
   inflight: number;
 }
 
@@ -39,6 +38,8 @@ export interface JudgeScene {
     nowMs: number;
     /** By how much the time since 1970 is ahead every other time that it is read. */
     tickMs: number;
+    /** How far the time since 1970 was set forward, or back. */
+    stepMs: number;
   };
   /** What the API server answers. */
   pods: ListedPodUids;
@@ -58,7 +59,7 @@ export function createScene({
   exchange = null as JudgeExchange | null,
   seed = 7,
 } = {}): JudgeScene {
-  const clock = { nowMs: 1_000, tickMs: 0 };
+  const clock = { nowMs: START_MS, tickMs: 0, stepMs: 0 };
   let reads = 0;
   const replicas = new Map<string, Replica>();
   for (let index = 0; index < 4; index++) replicas.set(`r${index}`, newReplica());
@@ -79,7 +80,7 @@ export function createScene({
       pairLog: new PairLog(() => clock.nowMs),
       registry: {
         get replicas() {
-          return [...replicas].map(([name, replica]) => toRegistered(name, replica));
+          return [...replicas].map(([name, replica]) => toRegistered(name, replica, clock.nowMs));
         },
       },
       routingPolicy: () => policy,
@@ -90,7 +91,7 @@ export function createScene({
       },
       nowMs: () => clock.nowMs,
       epochMs() {
-        return START_EPOCH_MS - 1_000 + clock.nowMs + (++reads % 2) * clock.tickMs;
+        return START_EPOCH_MS - START_MS + clock.nowMs + clock.stepMs + (++reads % 2) * clock.tickMs;
       },
     }),
     pass(seconds, scenario = {}) {
@@ -132,33 +133,32 @@ export function newReplica(): Replica {
     models: ['m'],
     host: 'h',
     drained: false,
-    since: null,
     rampShare: null,
     inflight: 0,
-    roleSinceMs: 0,
     isRemoving: false,
-    knownSinceMs: START_EPOCH_MS - 60_000,
-    reachability: { state: 'reachable', since: null, reason: null },
-    health: { state: 'ok', since: null, failingBy: [] },
+    knownSinceMs: START_MS - 60_000,
+    changedMs: -Infinity,
+    reachability: { state: 'reachable', reason: null, sinceMs: 0 },
+    health: { state: 'ok', sinceMs: 0, failingBy: [] },
   };
 }
 
 /** The members that a judge reads. */
-function toRegistered(name: string, replica: Replica): RegisteredReplica {
-  const { models, host, serverId, drained, since, rampShare, reachability, health, inflight } = replica;
-  const { isRemoving, knownSinceMs, roleSinceMs } = replica;
+function toRegistered(name: string, replica: Replica, nowMs: number): RegisteredReplica {
+  const { models, host, serverId, drained, rampShare, reachability, health, inflight } = replica;
+  const { isRemoving, knownSinceMs, changedMs } = replica;
   return {
     name,
     isRemoving,
     knownSinceMs,
-    roleSinceMs,
+    changedMs,
     models,
-    reachability,
-    health,
+    reachability: { ...reachability, lastedMs: nowMs - reachability.sinceMs },
+    health: { ...health, lastedMs: nowMs - health.sinceMs },
     inflight,
     shadow: null,
     config: { host, serverId },
-    drain: { drained, since },
+    drain: { drained },
     ramp: rampShare === null ? null : { share: rampShare },
   } as unknown as RegisteredReplica;
 }

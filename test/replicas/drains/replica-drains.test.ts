@@ -45,6 +45,23 @@ test('a drain is confirmed when every worker has answered', async () => {
   expect(drains.isConfirmed('a')).toBe(false);
 });
 
+test('when a drain was made does not change when the time of day is set, nor is it to come', async () => {
+  const drains = createDrains({ now: [] });
+  const earlier = drains.set('a', true, { ...WHY, at: new Date(Date.now() - 60_000).toISOString() });
+  const ahead = drains.set('b', true, { ...WHY, at: new Date(Date.now() + 60_000).toISOString() });
+  const agoMs = (name: string) => Math.round((performance.now() - drains.changedMsOf(name)) / 1_000);
+  expect(['a', 'b', 'c'].map(agoMs)).toEqual([60, 0, Number.POSITIVE_INFINITY]);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });
+  drains.set('a', true, { reason: 'again', at: new Date().toISOString() });
+  expect(agoMs('a')).toBe(60);
+  const restarted = createDrains(
+    { now: [] },
+    new Map([earlier, ahead].map(({ after }, index) => ['ab'[index] ?? '', after])),
+  );
+  await restarted.restore();
+  expect(Math.round(performance.now() - restarted.changedMsOf('a'))).toBeLessThan(1_000);
+});
+
 test('a worker that does not answer is reported, and asked again until it does', async () => {
   const silent = { now: [2], asked: 0 };
   const drains = createDrains(silent);

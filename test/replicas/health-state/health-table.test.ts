@@ -82,6 +82,20 @@ describe('a replica whose connections are refused', () => {
     }
   });
 
+  test('has failed for as long as it has, whatever the time of day was set to meanwhile', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      let nowMs = 1000;
+      const [table] = createTables(1, PASSIVE, () => nowMs);
+      table.markFailing(SLOT, 'connections');
+      vi.setSystemTime(Date.now() + 3_600_000);
+      nowMs += 2_000;
+      expect(table.healthOf(SLOT)).toMatchObject({ lastedMs: 2_000 });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test('is not tried while its probes fail too', () => {
     const [table] = createTables(1, { ...PASSIVE, active: true, coolDownMs: 0 });
     for (let count = 0; count < 3; count++) table.noteRefused(SLOT);

@@ -4,7 +4,7 @@ import { type HealthAction, HealthDecisions } from '../../../src/replicas/health
 
 /** The replica `a`, and what is decided of it at a time that the test sets. */
 function createScene() {
-  let nowMs = 1_000_000;
+  let [nowMs, stepMs] = [1_000_000, 0];
   const { registry, shared } = createPools([toReplicaConfig('a')]);
   shared.health.configure({
     passive: true,
@@ -19,7 +19,8 @@ function createScene() {
   const note = (level: string) => (fields: object, msg: string) => lines.push({ level, msg, ...fields });
   const decisions = new HealthDecisions({
     registry,
-    epochMs: () => nowMs,
+    nowMs: () => nowMs,
+    epochMs: () => nowMs + stepMs,
     log: { info: note('info') },
     onAction: (action) => actions.push(action),
   });
@@ -33,6 +34,9 @@ function createScene() {
     replica: registry.replicas[0],
     pass: (ms: number) => {
       nowMs += ms;
+    },
+    setClock: (byMs: number) => {
+      stepMs += byMs;
     },
   };
 }
@@ -59,6 +63,16 @@ test('each decision is a line, a count and an action that lasts as long as what 
     { judge: 'connections', verdict: 'failing', count: 2 },
     { judge: 'connections', verdict: 'ok', count: 1 },
   ]);
+});
+
+test('what is told to have lasted does not change when the time of day is set', () => {
+  const { lines, actions, decisions, pass, setClock } = createScene();
+  decisions.note({ replica: 'a', judge: 'probes', verdict: 'failing', forMs: 0 });
+  pass(5_000);
+  setClock(-3_600_000);
+  decisions.note({ replica: 'a', judge: 'probes', verdict: 'ok', forMs: 0 });
+  expect(lines[1]).toMatchObject({ lasted_ms: 5_000 });
+  expect(actions[1]).toMatchObject({ startEpochMs: 1_000_000 - 3_600_000 });
 });
 
 test('a replica that still fails by another judge is not called ok', () => {

@@ -4,15 +4,15 @@ import { allocateSharedState, SharedState } from '../../../src/replicas/shared/s
 const SLOT = 3;
 
 /** Two threads' view of the same replicas. */
-function openTwice() {
+function openTwice(nowMs?: () => number) {
   const memory = allocateSharedState(2);
-  return [new SharedState(memory).reachability, new SharedState(memory).reachability] as const;
+  return [new SharedState(memory, nowMs).reachability, new SharedState(memory, nowMs).reachability] as const;
 }
 
 describe('what is known of a replica', () => {
   test('is nothing at first, and again when it is forgotten', () => {
     const [table] = openTwice();
-    const NOTHING = { state: 'unknown', since: null, reason: null };
+    const NOTHING = { state: 'unknown', since: null, lastedMs: 0, reason: null };
     expect(table.stateOf(SLOT)).toEqual(NOTHING);
     table.note(SLOT, 'connection_refused');
     table.forget(SLOT);
@@ -33,13 +33,17 @@ describe('what is known of a replica', () => {
   test('keeps its time while only the reason changes', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-01-01T00:00:00Z') });
     try {
-      const [table] = openTwice();
+      let nowMs = 5_000;
+      const [table] = openTwice(() => nowMs);
       table.note(SLOT, 'connection_refused');
       vi.advanceTimersByTime(60_000);
+      nowMs += 1_000;
       table.note(SLOT, 'name_not_resolved');
       expect(table.stateOf(SLOT)).toEqual({
         state: 'unreachable',
         since: '2026-01-01T00:00:00.000Z',
+        // The time of day was set meanwhile.
+        lastedMs: 1_000,
         reason: 'name_not_resolved',
       });
       table.note(SLOT, 'reachable');
