@@ -15,8 +15,8 @@ export interface RecordFileSettings {
 }
 
 const NAME = 'records.jsonl';
-/** `records-20261121T091530.123Z-0001.jsonl`: sorts by time, and is unique. */
-const CLOSED_NAME = /^records-\d{8}T\d{6}\.\d{3}Z-\d{4}\.jsonl$/;
+/** `records-20261121T091530.123Z-0001.jsonl`: sorts by time. The last number is that of older versions. */
+const CLOSED_NAME = /^records-(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\d\.\d{3}Z)-\d{4}\.jsonl$/;
 const LINE_FEED = 0x0a;
 const BLOCK_BYTES = 64 * 1024;
 
@@ -42,8 +42,8 @@ export async function openRecordFiles(
   let begunAtMs: number | undefined;
   /** Whether the file may end with half a line, to which the next line must not be appended. */
   let mayEndMidLine = true;
-  /** Distinguishes files that are closed within the same millisecond. */
-  let closedCount = 0;
+  /** In the name of the last closed file: each is later than the one before, even when the clock was set back. */
+  let closedEpochMs = 0;
   let lastStep: Promise<void> = Promise.resolve();
 
   /** Runs one step at a time: a file may reach its age while a batch is being written. */
@@ -102,9 +102,9 @@ export async function openRecordFiles(
         await using file = await openRegularFile(path, 'append');
         await file.sync();
       }
-      const time = new Date().toISOString().replaceAll(/[-:]/g, '');
-      closedCount = (closedCount + 1) % 10_000;
-      await rename(path, join(directory, `records-${time}-${String(closedCount).padStart(4, '0')}.jsonl`));
+      closedEpochMs = Math.max(closedEpochMs + 1, Date.now());
+      const time = new Date(closedEpochMs).toISOString().replaceAll(/[-:]/g, '');
+      await rename(path, join(directory, `records-${time}-0001.jsonl`));
     }
     begunAtMs = undefined;
     await prune();
@@ -121,6 +121,8 @@ export async function openRecordFiles(
         })),
       );
       const files = found.filter(({ facts }) => facts.isFile());
+      const latest = names.at(-1)?.replace(CLOSED_NAME, '$1-$2-$3:$4:$5') ?? '';
+      closedEpochMs = Math.max(closedEpochMs, Date.parse(latest) || 0);
       let excessBytes = files.reduce((sum, { facts }) => sum + facts.size, maxBytes) - maxTotalBytes;
       let deletedBytes = 0;
       for (const { path: oldest, facts } of files) {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TelemetryError } from '#otel/base';
 import type { RecordExporter } from '#otel/export';
 import { encodeResourceSpans } from '#otel/otlp';
@@ -116,6 +116,28 @@ describe('a file is closed and renamed', () => {
     expect((await stat(path(first))).size).toBeLessThanOrEqual(2000);
     expect((await readNames(first)).flat().map(([letter]) => letter)).toEqual(['a', 'b']);
     expect((await readNames()).flat().map(([letter]) => letter)).toEqual(['c']);
+  });
+
+  test('with a name that sorts behind those before it, even when the clock was set back meanwhile, or before a start', async () => {
+    const letters = async () =>
+      (await Promise.all((await closedFiles()).map((name) => readNames(name)))).map(
+        (lines) => lines[0]?.[0]?.[0],
+      );
+    const settings = { maxBytes: 500, maxTotalBytes: 2_500 };
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      for (const names of ['abc', 'def']) {
+        const { write } = await open(settings);
+        for (const name of names) await write(name.repeat(300));
+        vi.setSystemTime(Date.now() - 3_600_000);
+        await write('-'.repeat(300));
+      }
+      // The oldest have been deleted, not those that were closed last.
+      expect((await letters()).slice(-2)).toEqual(['e', 'f']);
+      expect(await letters()).toEqual((await letters()).toSorted());
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('but a batch larger than that is still written', async () => {
