@@ -19,6 +19,9 @@ interface Entry {
   readonly caller: Caller;
   /** The caller of the token that it was made with. It ends with that token. */
   readonly owner: Caller;
+  /** By the time of day, which may be set back. */
+  readonly untilEpochMs: number;
+  /** By the monotonic clock, which stands still while the machine sleeps. */
   readonly untilMs: number;
 }
 
@@ -29,9 +32,11 @@ interface Entry {
  */
 export class SignIns {
   readonly #entries = new Map<string, Entry>();
+  readonly #epochMs: () => number;
   readonly #nowMs: () => number;
 
-  constructor(nowMs: () => number = Date.now) {
+  constructor(epochMs: () => number = Date.now, nowMs: () => number = () => performance.now()) {
+    this.#epochMs = epochMs;
     this.#nowMs = nowMs;
   }
 
@@ -39,7 +44,7 @@ export class SignIns {
   find(digest: string): Caller | null {
     const entry = this.#entries.get(digest);
     if (entry === undefined) return null;
-    if (entry.untilMs > this.#nowMs()) return entry.caller;
+    if (!this.#isOver(entry)) return entry.caller;
     this.#entries.delete(digest);
     return null;
   }
@@ -66,19 +71,23 @@ export class SignIns {
   }
 
   #issue(via: 'link' | 'session', owner: Caller, lifetimeMs: number): IssuedSecret {
-    const nowMs = this.#nowMs();
     const alike: string[] = [];
     for (const [digest, entry] of this.#entries) {
-      if (entry.untilMs <= nowMs) this.#entries.delete(digest);
+      if (this.#isOver(entry)) this.#entries.delete(digest);
       else if (entry.owner === owner && entry.caller.via === via) alike.push(digest);
     }
     for (const digest of alike.slice(0, Math.max(0, alike.length + 1 - MAX_PER_TOKEN))) {
       this.#entries.delete(digest);
     }
     const secret = randomBytes(32).toString('base64url');
-    const untilMs = nowMs + lifetimeMs;
-    this.#entries.set(toDigestText(secret), { caller: { ...owner, via }, owner, untilMs });
-    return { secret, untilMs };
+    const untilEpochMs = this.#epochMs() + lifetimeMs;
+    const ends = { untilEpochMs, untilMs: this.#nowMs() + lifetimeMs };
+    this.#entries.set(toDigestText(secret), { caller: { ...owner, via }, owner, ...ends });
+    return { secret, untilMs: untilEpochMs };
+  }
+
+  #isOver({ untilEpochMs, untilMs }: Entry): boolean {
+    return untilEpochMs <= this.#epochMs() || untilMs <= this.#nowMs();
   }
 }
 

@@ -9,8 +9,11 @@ const BOB: Caller = { name: 'bob', role: 'reader' };
 const digestOf = (secret: string) => createHash('sha256').update(secret).digest('base64');
 
 function create() {
-  const clock = { nowMs: 1_000_000 };
-  const signIns = new SignIns(() => clock.nowMs);
+  const clock = { nowMs: 1_000_000, stepMs: 0 };
+  const signIns = new SignIns(
+    () => clock.nowMs + clock.stepMs,
+    () => clock.nowMs,
+  );
   const find = (secret: string) => signIns.find(digestOf(secret));
   const open = (secret: string) => {
     const caller = find(secret);
@@ -54,6 +57,20 @@ test('a link ends after ten minutes, a session after twelve hours', () => {
   expect(find(session?.secret ?? '')).not.toBeNull();
   clock.nowMs += 1;
   expect(find(session?.secret ?? '')).toBeNull();
+});
+
+test('a link ends after ten minutes even if the time of day is set back, and when it has passed the end', () => {
+  const { clock, signIns, find } = create();
+  const { secret } = signIns.createLink(ALICE);
+  clock.stepMs = -3_600_000;
+  clock.nowMs += 10 * 60_000 - 1;
+  expect(find(secret)).not.toBeNull();
+  clock.nowMs += 1;
+  expect(find(secret)).toBeNull();
+  const later = signIns.createLink(ALICE);
+  expect(later.untilMs).toBe(clock.nowMs - 3_600_000 + 10 * 60_000);
+  clock.stepMs = 0;
+  expect(find(later.secret)).toBeNull();
 });
 
 test('links and sessions end with the token that they were made with', () => {
