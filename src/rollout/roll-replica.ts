@@ -8,7 +8,7 @@ import { type ComparisonEnd, compareReplica } from './compare/compare-replica.ts
 import type { ReplicaState } from './progress-file/state-file.ts';
 import type { Figures } from './report/reporter.ts';
 import type { RollContext, RollEnd } from './roll-context.ts';
-import { newSpanId } from './rollout-trace.ts';
+import { beginSpan } from './rollout-trace.ts';
 import { accept, decide } from './steps/decide.ts';
 import { drain } from './steps/drain.ts';
 import { restart, untilAnswering } from './steps/restart.ts';
@@ -58,7 +58,7 @@ async function compare(name: string, parentSpanId: string, context: RollContext)
   const { settings, gateways, trace, reporter, signal } = context;
   const step = (each: string) => ({ step: each, parentSpanId, replica: name });
   reporter.show(name, 'ramp', `serves again, with a ramp of ${printDuration(settings.rampMs)}`);
-  const rampSpan = { ...step('ramp'), spanId: newSpanId(), startedEpochMs: Date.now() };
+  const rampSpan = beginSpan(step('ramp'));
   const task = {
     name,
     gateways,

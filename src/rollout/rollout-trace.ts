@@ -8,13 +8,19 @@ export const newSpanId = () => randomBytes(8).toString('hex');
 /** The id of a trace: 32 hexadecimal digits. */
 export const newTraceId = () => randomBytes(16).toString('hex');
 
-/** A span that begins now or began earlier. Times are milliseconds since 1970. */
+/** A span that has begun. */
 export interface StepSpan {
   readonly step: string;
   readonly spanId: string;
   readonly parentSpanId: string | null;
-  readonly startedEpochMs: number;
+  /** Monotonic: the time of day may be set before it ends. */
+  readonly startedMs: number;
   readonly replica: string | null;
+}
+
+/** Begins a span. */
+export function beginSpan(of: Omit<StepSpan, 'spanId' | 'startedMs'>, spanId = newSpanId()): StepSpan {
+  return { ...of, spanId, startedMs: performance.now() };
 }
 
 /** How a step ended. */
@@ -28,12 +34,12 @@ export interface StepEnd {
 export class RolloutTrace {
   readonly #traceId: string;
   readonly #gateways: Pick<RolloutGateways, 'record'>;
-  readonly #onEnd: (span: StepSpan, end: StepEnd) => void;
+  readonly #onEnd: (span: StepSpan, end: StepEnd, durationMs: number) => void;
 
   constructor(
     traceId: string,
     gateways: Pick<RolloutGateways, 'record'>,
-    onEnd: (span: StepSpan, end: StepEnd) => void,
+    onEnd: (span: StepSpan, end: StepEnd, durationMs: number) => void,
   ) {
     this.#traceId = traceId;
     this.#gateways = gateways;
@@ -43,13 +49,14 @@ export class RolloutTrace {
   /** Records the span of a step that ends now. */
   async end(span: StepSpan, end: StepEnd): Promise<void> {
     const { outcome, sentence, figures = {} } = end;
-    this.#onEnd(span, end);
+    const durationMs = Math.round(performance.now() - span.startedMs);
+    this.#onEnd(span, end, durationMs);
     const query = new URLSearchParams({
       trace_id: this.#traceId,
       span_id: span.spanId,
       ...(span.parentSpanId === null ? {} : { parent_span_id: span.parentSpanId }),
       step: span.step,
-      start_ms: String(Math.round(span.startedEpochMs)),
+      start_ms: String(Date.now() - durationMs),
       outcome,
       ...(span.replica === null ? {} : { replica: span.replica }),
       ...(sentence === undefined ? {} : { sentence }),
@@ -60,11 +67,11 @@ export class RolloutTrace {
 
   /** Carries out a step and records its span, however it ends. `toEnd` says what its result means. */
   async step<T>(
-    { step, parentSpanId, replica }: Omit<StepSpan, 'spanId' | 'startedEpochMs'>,
+    of: Omit<StepSpan, 'spanId' | 'startedMs'>,
     work: () => Promise<T>,
     toEnd: (result: T) => StepEnd = () => ({ outcome: 'ok' }),
   ): Promise<T> {
-    const span = { step, parentSpanId, replica, spanId: newSpanId(), startedEpochMs: Date.now() };
+    const span = beginSpan(of);
     try {
       const result = await work();
       await this.end(span, toEnd(result));

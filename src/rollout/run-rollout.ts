@@ -10,7 +10,7 @@ import { isOver, type ReplicaState, type RolloutState, type StateFile } from './
 import type { Reporter } from './report/reporter.ts';
 import type { RollContext } from './roll-context.ts';
 import { rollReplica } from './roll-replica.ts';
-import { newSpanId, RolloutTrace, type StepEnd, type StepSpan } from './rollout-trace.ts';
+import { beginSpan, newSpanId, RolloutTrace, type StepEnd, type StepSpan } from './rollout-trace.ts';
 import { EXIT_CODES, RolloutStop, toOutcome } from './stop.ts';
 import { toPlanFacts, toRestarter } from './tell/plan-facts.ts';
 import { type EndedStep, type RolloutHead, RolloutTeller } from './tell/rollout-teller.ts';
@@ -66,18 +66,16 @@ export async function runRollout(
     say: (line) => reporter.say(line),
     onAsk: () => tellState(),
   });
-  const trace = new RolloutTrace(state.traceId, gateways, (span, end) => {
+  const trace = new RolloutTrace(state.traceId, gateways, (span, end, durationMs) => {
     if (span.replica !== null && span.step !== 'replica') {
-      teller.addStep(span.replica, toEndedStep(span, end), end.figures ?? {});
+      teller.addStep(span.replica, toEndedStep(span, end, durationMs), end.figures ?? {});
     }
   });
-  const root: StepSpan = {
-    step: 'rollout',
-    replica: null,
-    startedEpochMs: Date.now(),
-    spanId: isResumed ? newSpanId() : state.rootSpanId,
-    parentSpanId: isResumed ? state.rootSpanId : null,
-  };
+  const parentSpanId = isResumed ? state.rootSpanId : null;
+  const root = beginSpan(
+    { step: 'rollout', replica: null, parentSpanId },
+    isResumed ? newSpanId() : state.rootSpanId,
+  );
   const replicas = new Map(state.replicas.map((replica) => [replica.name, replica]));
   const underWay = new Set<string>();
   const stops: Stopped[] = [];
@@ -119,13 +117,7 @@ export async function runRollout(
   async function roll(name: string): Promise<void> {
     const replica = replicas.get(name);
     if (replica === undefined) return;
-    const span: StepSpan = {
-      step: 'replica',
-      replica: name,
-      startedEpochMs: Date.now(),
-      spanId: newSpanId(),
-      parentSpanId: root.spanId,
-    };
+    const span = beginSpan({ step: 'replica', replica: name, parentSpanId: root.spanId });
     underWay.add(name);
     tellState();
     try {
@@ -234,13 +226,9 @@ function toBegun(replica: ReplicaState) {
   return { name: replica.name, stage: replica.stage, text: replica.sentence ?? '' };
 }
 
-function toEndedStep({ step, startedEpochMs }: StepSpan, { outcome }: StepEnd): EndedStep {
-  return {
-    step,
-    started_at: new Date(startedEpochMs).toISOString(),
-    duration_ms: Math.max(0, Date.now() - startedEpochMs),
-    outcome,
-  };
+function toEndedStep({ step }: StepSpan, { outcome }: StepEnd, durationMs: number): EndedStep {
+  const startedAt = new Date(Date.now() - durationMs).toISOString();
+  return { step, started_at: startedAt, duration_ms: durationMs, outcome };
 }
 
 function toStop(error: unknown, signal: AbortSignal): RolloutStop {
