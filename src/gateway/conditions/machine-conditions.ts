@@ -90,7 +90,10 @@ export class ClockWatch {
     const stepMs = offsetMs - this.#offsetMs;
     this.#offsetMs = offsetMs;
     if (Math.abs(stepMs) < STEP_MS) return;
-    const figures = { direction: stepMs > 0 ? 'forward' : 'back', step: Math.abs(stepMs) / 1_000 };
+    const figures = {
+      direction: stepMs > 0 ? 'forward' : 'back',
+      step: Math.round(Math.abs(stepMs) / 1_000),
+    };
     this.#board.raise({ id: 'clock_stepped', subject: '', figures });
   }
 
