@@ -17,9 +17,7 @@ export interface Content<T> {
   readonly encode: (value: T) => ResponseBody;
 }
 
-/**
- * JSON with this schema. The compiler checks handlers and the tests check responses; nothing is checked at run time.
- */
+/** JSON with this schema. The compiler checks handlers and the tests check responses; nothing is checked at run time. */
 export function json<S extends z.ZodType>(schema: S): Content<z.output<S>> {
   return { mediaType: 'application/json', schema, encode: toJsonLine };
 }

@@ -93,9 +93,7 @@ export class Membership {
     for (const event of this.#failed.splice(0)) this.handle(event);
   }
 
-  /**
-   * Creates the next heartbeat. `inflight` must be counted now. Call `persist` first: the heartbeat acknowledges peers.
-   */
+  /** Creates the next heartbeat. `inflight` must be counted now. Call `persist` first: the heartbeat acknowledges peers. */
   nextHeartbeat(inflight: ReadonlyMap<string, number>): Heartbeat {
     const { state, heartbeat } = nextHeartbeat(this.#state, inflight, performance.now());
     this.#state = state;

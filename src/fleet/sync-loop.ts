@@ -12,10 +12,7 @@ const WAKE_PAUSE_MS = 10;
 /** The shortest pause between syncs that no caller asked for, even if the last one took long. */
 const MIN_PAUSE_MS = 50;
 
-/**
- * Starts the loop. `intervalMs` is the time from the start of one sync to the start of the next. `sync` must not
- * reject.
- */
+/** Starts the loop. `intervalMs` is the time from the start of one sync to the start of the next. `sync` must not reject. */
 export function startSyncLoop(sync: () => Promise<void>, intervalMs: () => number): SyncLoop {
   let timer: NodeJS.Timeout | undefined;
   let current: Promise<void> | null = null;

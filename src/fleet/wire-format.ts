@@ -10,10 +10,7 @@ import type { InflightReport } from './inflight-shares.ts';
  * that its writer exists, but does not treat it as alive.
  */
 
-/**
- * What a gateway knows for longer. It writes the snapshot on every change; the store keeps it until the gateway is
- * gone.
- */
+/** What a gateway knows for longer. It writes the snapshot on every change; the store keeps it until the gateway is gone. */
 export interface Snapshot {
   /** The gateway's id: a stamp, new for each process. */
   readonly id: string;

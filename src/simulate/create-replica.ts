@@ -56,9 +56,7 @@ const DIALECTS: Readonly<Record<SimulatedEngine, Dialect>> = {
   openai: openaiDialect,
 };
 
-/**
- * Creates a replica, which does nothing until it is started. Absent settings are those of {@link DEFAULT_SETTINGS}.
- */
+/** Creates a replica, which does nothing until it is started. Absent settings are those of {@link DEFAULT_SETTINGS}. */
 export function createSimulatedReplica(
   partialSettings: Partial<SimulatedReplicaSettings> = {},
   partialCollaborators: Partial<SimulatedReplicaCollaborators> = {},

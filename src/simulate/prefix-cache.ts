@@ -67,9 +67,7 @@ export class PrefixCache {
   }
 }
 
-/**
- * cyrb53 (public domain, bryc) over a range, chained: 53 bits fit a number, and a simulation needs no secure hash.
- */
+/** cyrb53 (public domain, bryc) over a range, chained: 53 bits fit a number, and a simulation needs no secure hash. */
 function digestOf(previous: number, text: string, from: number, to: number): number {
   let high = 0xdeadbeef ^ (previous >>> 0);
   let low = 0x41c6ce57 ^ Math.floor(previous / 2 ** 32);

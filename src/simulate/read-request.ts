@@ -134,9 +134,7 @@ function contentText(content: unknown): string {
     .join('');
 }
 
-/**
- * The tool to call: the one that `tool_choice` names, the first if it requires one, or one that the last message names.
- */
+/** The tool to call: the one that `tool_choice` names, the first if it requires one, or one that the last message names. */
 function pickTool(body: JsonObject, lastMessage: unknown): Tool | null {
   if (!Array.isArray(body.tools) || body.tool_choice === 'none') return null;
   const tools = body.tools.map(toolOf).filter((tool) => tool !== null);

@@ -77,10 +77,7 @@ export interface RequestRecord {
    * of a stream that broke off), or `absent`.
    */
   usage_source?: string;
-  /**
-   * Completion tokens after the first, divided by the time from the first event with output to the last. Unit:
-   * 1/s.
-   */
+  /** Completion tokens after the first, divided by the time from the first event with output to the last. Unit: 1/s. */
   tokens_per_second?: number;
   /** The longest time without an event with output, from the first such event to the end of the response. Unit: ms. */
   silence_ms?: number;
@@ -126,10 +123,7 @@ export interface RequestRecord {
    * `only_candidate`, `next_after_failure`, `ramp`, `retry_of_failing` or `none_healthy`.
    */
   route_reason?: string;
-  /**
-   * How many replicas `replica` was chosen from, itself included; if absent, all that serve the model. Unit:
-   * replicas.
-   */
+  /** How many replicas `replica` was chosen from, itself included; if absent, all that serve the model. Unit: replicas. */
   route_candidates?: number;
   /**
    * How many others that serve the model were ruled out, by the first that applies: `tried`, `drained`,

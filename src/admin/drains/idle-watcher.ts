@@ -10,9 +10,7 @@ interface Watch {
   readonly wakeUps: Set<() => void>;
 }
 
-/**
- * The calls that wait for drained replicas to become idle. Checks each replica once, however many calls wait for it.
- */
+/** The calls that wait for drained replicas to become idle. Checks each replica once, however many calls wait for it. */
 export class IdleWatcher {
   readonly #watches = new Map<object, Watch>();
   #count = 0;

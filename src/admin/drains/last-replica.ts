@@ -20,9 +20,7 @@ const PARALLEL_PROBES = 32;
 /** How long all probes together may take. */
 const PROBING_MS = 8_000;
 
-/**
- * The warning about a drained replica if it was the last one for a model; null if another one serves or may serve it.
- */
+/** The warning about a drained replica if it was the last one for a model; null if another one serves or may serve it. */
 export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: readonly T[]): string | null {
   const mayServe = ({ drain, reachability: { state } }: T) =>
     !drain.drained && state !== 'unreachable' && state !== 'loading';

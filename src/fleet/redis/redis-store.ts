@@ -33,9 +33,7 @@ export function createRedisStore({
     destroy(ended.client);
   }
 
-  /**
-   * Uses one connection. Any failure closes it, so that a late answer is never taken for the answer to another call.
-   */
+  /** Uses one connection. Any failure closes it, so that a late answer is never taken for the answer to another call. */
   async function call<T>(work: (client: Client) => Promise<T>): Promise<T> {
     connection ??= connect(url(), end);
     const used = connection;

@@ -21,9 +21,7 @@ export interface FleetState {
   readonly revision: number;
   /** The last revision that the store is known to have accepted; 0 if none. */
   readonly publishedRevision: number;
-  /**
-   * When the last sync that read and then wrote the store started; null if none, or if the store lost what it wrote.
-   */
+  /** When the last sync that read and then wrote the store started; null if none, or if the store lost what it wrote. */
   readonly syncedAtMs: number | null;
   readonly heartbeatNumber: number;
   /** When recent heartbeats were sent, oldest first: those whose acknowledgement can still make a heartbeat valid. */

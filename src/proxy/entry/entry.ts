@@ -77,9 +77,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
 
 type PassedPath = Config['pass'][number];
 
-/**
- * What may stand for `*`: segments without escapes and without `.` and `..`, which a server could read as another path.
- */
+/** What may stand for `*`: segments without escapes and without `.` and `..`, which a server could read as another path. */
 const BELOW = /^(?:(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+(?:\/(?!$)|$))+$/;
 
 /** The methods and paths of `pass`. */

@@ -192,9 +192,7 @@ export class ReplicaPool {
     this.#storedResponses.note(id, { seed, ...origin });
   }
 
-  /**
-   * The response with this id; null if it is not known, or not the reader's. Without a reader it may be anyone's.
-   */
+  /** The response with this id; null if it is not known, or not the reader's. Without a reader it may be anyone's. */
   findResponse(id: string, reader: ResponseReader | null): KnownResponse | null {
     const found = this.#storedResponses.find(id);
     if (found === null || (reader !== null && !mayRead(found, id, reader))) return null;

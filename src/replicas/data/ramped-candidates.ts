@@ -19,9 +19,7 @@ export function findRamping(
   return ramping.size === 0 ? null : ramping;
 }
 
-/**
- * Counts one more request for the members of a set, and returns the candidates as it sees them; null if no ramp is left.
- */
+/** Counts one more request for the members of a set, and returns the candidates as it sees them; null if no ramp is left. */
 export function rampCandidates(
   candidates: OpenCandidates,
   ramping: Ramping,

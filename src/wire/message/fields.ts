@@ -1,6 +1,4 @@
-/**
- * Header or trailer fields in their original order and spelling. Values are latin-1, without surrounding white space.
- */
+/** Header or trailer fields in their original order and spelling. Values are latin-1, without surrounding white space. */
 export class Fields {
   /** Parallel lists: entry i of each list belongs to the same field line. */
   readonly names: string[] = [];

@@ -231,9 +231,7 @@ const AUTHORITY = new RegExp(`^(?:\\[([0-9A-Fa-f:.]+)\\]|${REG_NAME})(:[0-9]*)?$
 /** A scheme, then everything up to the path or the query. */
 const ABSOLUTE = /^[A-Za-z]+:\/\/([^/?]+)/;
 
-/**
- * Whether a text is `uri-host [":" port]` (RFC 9110 7.2) with a host that is neither empty nor an IPvFuture address.
- */
+/** Whether a text is `uri-host [":" port]` (RFC 9110 7.2) with a host that is neither empty nor an IPvFuture address. */
 function isAuthority(text: string): boolean {
   const match = AUTHORITY.exec(text);
   return match !== null && (match[1] === undefined || isIPv6(match[1]));

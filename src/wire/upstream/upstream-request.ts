@@ -32,9 +32,7 @@ export interface ResponseHandler extends BodySink {
   onReadEnd(): void;
   /** The response is complete. `onReadEnd` is not called for its last read. */
   onEnd(trailers: Fields): void;
-  /**
-   * The response is incomplete and the connection is closed. `hasBytes`: whether any byte arrived after the request.
-   */
+  /** The response is incomplete and the connection is closed. `hasBytes`: whether any byte arrived after the request. */
   onFault(fault: UpstreamFault, cause: unknown, hasBytes: boolean): void;
 }
 

@@ -157,9 +157,7 @@ export interface CurrentEventData {
   end: number;
   /** Whether `bytes` are the event's own, so that the event can be edited by these offsets. */
   isInPlace: boolean;
-  /**
-   * An `event: error` line, or an `error:` line, as llama.cpp sent errors before 2025-09 (ggml-org/llama.cpp#16104).
-   */
+  /** An `event: error` line, or an `error:` line, as llama.cpp sent errors before 2025-09 (ggml-org/llama.cpp#16104). */
   hasErrorLine: boolean;
 }
 
