@@ -10,6 +10,8 @@ interface ServingReplica extends ModelServer {
   readonly reachability: ReachabilityState;
   /** Whether it has ever answered. */
   readonly hasAnswered: boolean;
+  readonly inflight: number;
+  readonly config: { readonly maxInflight: number | null };
 }
 
 /** The most models, and the most replicas, that a message names. */
@@ -22,14 +24,33 @@ const PROBING_MS = 8_000;
 
 /** The warning about a drained replica if it was the last one for a model; null if another one serves or may serve it. */
 export function warnOfLastReplica<T extends ServingReplica>(replica: T, all: readonly T[]): string | null {
-  const mayServe = ({ drain, reachability: { state } }: T) =>
-    !drain.drained && state !== 'unreachable' && state !== 'loading';
   const left = othersByModel(replica, all).filter(([, others]) => !others.some(mayServe));
   if (left.length === 0) return null;
   const names = toNames(left.map(([model]) => model));
   const areAllDrained = left.every(([, others]) => others.every(({ drain }) => drain.drained));
   if (areAllDrained) return `No replica is left for ${names}: such requests get 503 all_replicas_drained.`;
   return `No replica that answers is left for ${names}: ${toStates(left)}.`;
+}
+
+function mayServe({ drain, reachability: { state } }: ServingReplica): boolean {
+  return !drain.drained && state !== 'unreachable' && state !== 'loading';
+}
+
+/**
+ * The warning about a replica that is being drained if what it has in flight has no room on those that are left, so that
+ * requests are going to wait; null if it has.
+ */
+export function warnOfNoRoom<T extends ServingReplica>(replica: T, all: readonly T[]): string | null {
+  const placesOf = ({ config, inflight }: T) => (config.maxInflight ?? Infinity) - inflight;
+  const full = othersByModel(replica, all).flatMap(([model, others]) => {
+    const left = others.filter(mayServe);
+    const places = left.reduce((sum, other) => sum + Math.max(0, placesOf(other)), 0);
+    return left.length > 0 && places < replica.inflight ? [{ model, places }] : [];
+  });
+  if (full.length === 0) return null;
+  const places = Math.min(...full.map((each) => each.places));
+  const names = toNames(full.map(({ model }) => model));
+  return `${replica.inflight} in flight on it, and room for ${places} more on the replicas left for ${names} (max_inflight): requests may have to wait.`;
 }
 
 /**

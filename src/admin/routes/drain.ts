@@ -4,7 +4,7 @@ import { type DrainState, MAX_RAMP_MS } from '#replicas/drain-state';
 import type { AdminCollaborators, FleetControl } from '../admin-collaborators.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
-import { askForLastReplica, warnOfLastReplica } from '../drains/last-replica.ts';
+import { askForLastReplica, warnOfLastReplica, warnOfNoRoom } from '../drains/last-replica.ts';
 import { durationParam } from '../query-params.ts';
 import { defineRoute, json } from '../route.ts';
 import {
@@ -120,12 +120,13 @@ export const drainReplica = defineRoute({
       const why = findReason();
       if (why !== null) return new AdminError('last_replica', { message: `Nothing was drained: ${why}.` });
     }
+    const noRoom = replica.drain.drained ? null : warnOfNoRoom(replica, registry.serving);
     const result = await changeDrain(replica, 'drain', details(), collaborators);
     const isOver = () => !replica.drain.drained || toDrainStatus(replica, fleet).isSafeToStop === true;
     // Who drains a shadow wants no copies there either.
     await collaborators.endTrial(replica, caller?.name ?? null);
     await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
-    const warnings = [...result.warnings, warnOfLastReplica(replica, collaborators.registry.serving)];
+    const warnings = [...result.warnings, warnOfLastReplica(replica, registry.serving), noRoom];
     return { body: toDrainJson('drain', () => toReplicaJson(replica, fleet), { ...result, warnings }) };
   },
 });

@@ -10,7 +10,6 @@ import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 import { hasVanished, type KnownRollout, type RolloutBoard } from '#rollout-board';
 import type { Composition } from '../composition/gateway-collaborators.ts';
 import { guarded } from '../composition/observe-record.ts';
-import { createFleetProducer } from './fleet-conditions.ts';
 import { createLimitProducer } from './limit-conditions.ts';
 import { RecentCount } from './recent-count.ts';
 import { TrafficWatch } from './traffic-conditions.ts';
@@ -155,8 +154,6 @@ const TROUBLES: ReadonlySet<ConditionId> = new Set<ConditionId>([
   'replica_streams_silent',
 ]);
 
-const LISTED = 3;
-
 /** Replicas in trouble while nothing looks after them. */
 function createHealthProducer(
   hasHealth: () => boolean,
@@ -170,15 +167,7 @@ function createHealthProducer(
       board.current.flatMap(({ id, subject }) => (TROUBLES.has(id) && isServing(subject) ? subject : [])),
     );
     if (names.size === 0) return [];
-    const listed = [...names].sort().slice(0, LISTED).join(', ');
-    const rest = names.size - LISTED;
-    return [
-      {
-        id: 'health_checks_off',
-        subject: '',
-        figures: { replicas: rest > 0 ? `${listed} and ${rest} more` : listed },
-      },
-    ];
+    return [{ id: 'health_checks_off', subject: '', figures: { replicas: toList([...names].sort(), 3) } }];
   };
 }
 
@@ -230,4 +219,51 @@ function toSubject({ facts: { id, problem, replicas } }: KnownRollout): string {
     ({ stage }) => !['waiting', 'done', 'skipped', 'rolled_back'].includes(stage),
   );
   return problem?.replica ?? underWay?.name ?? `rollout-${id}`;
+}
+
+interface FleetSurroundings {
+  readonly fleet: Pick<Fleet, 'failure' | 'gateways' | 'drainStatusOf'>;
+  readonly registry: Pick<ReplicaRegistry, 'replicas'>;
+}
+
+/** What is wrong between gateways that share state. While Redis is away, nothing is known of the others. */
+export function createFleetProducer({ fleet, registry }: FleetSurroundings): Producer {
+  return function* (): Generator<Finding> {
+    const { failure } = fleet;
+    if (failure !== null) {
+      yield { id: 'redis_away', subject: '', figures: { reason: failure } };
+      return;
+    }
+    const versions = toVersions(fleet.gateways());
+    if (versions.size > 1) {
+      const shown = [...versions].map(([version, names]) => `${version} (${names.join(', ')})`).join(', ');
+      yield { id: 'gateway_versions_differ', subject: '', figures: { versions: shown } };
+    }
+    for (const replica of registry.replicas) {
+      if (!replica.hasDrainedName) continue;
+      const { inflight, background } = replica;
+      const { unconfirmed } = fleet.drainStatusOf(replica.name, { inflight, background });
+      if (unconfirmed.length === 0) continue;
+      const gateways = toList(
+        unconfirmed.map((name) => toShownName(name)),
+        5,
+      );
+      yield { id: 'drains_not_spread', subject: replica.name, figures: { gateways } };
+    }
+  };
+}
+
+/** The names of the gateways that tell their version, by it. */
+function toVersions(gateways: ReturnType<Fleet['gateways']>): ReadonlyMap<string, readonly string[]> {
+  const versions = new Map<string, string[]>();
+  for (const { name, version } of gateways) {
+    if (version !== null) versions.set(version, [...(versions.get(version) ?? []), toShownName(name)]);
+  }
+  return versions;
+}
+
+function toList(names: readonly string[], most: number): string {
+  const rest = names.length - most;
+  const listed = names.slice(0, most).join(', ');
+  return rest > 0 ? `${listed} and ${rest} more` : listed;
 }

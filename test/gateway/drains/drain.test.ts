@@ -207,6 +207,25 @@ describe('a warning', () => {
       /left for m, any model that no replica is known to serve:/,
     );
   });
+
+  test('says that the replicas left have no room for what is in flight, as long as they have none', async () => {
+    await using a = await startFakeReplica({ name: 'a', script: hang });
+    await using b = await startFakeReplica({ name: 'b', script: hang });
+    await using gateway = await startGateway({
+      replicas: [a, { name: 'b', url: b.url, models: ['m'], max_inflight: 2 }],
+      config: { shutdown: { grace: '0s' } },
+    });
+    for (let count = 0; count < 3; count++) chatOn(gateway);
+    await Promise.all([a.untilRequests(2), b.untilRequests(1)]);
+
+    expect((await call(gateway, 'a/drain')).warning).toBe(
+      '2 in flight on it, and room for 1 more on the replicas left for m (max_inflight): requests may have to wait.',
+    );
+    expect((await call(gateway, 'a/drain')).warning).toBeUndefined();
+    await call(gateway, 'a/undrain?ramp=0s');
+    // It has no limit.
+    expect((await call(gateway, 'b/drain')).warning).toBeUndefined();
+  });
 });
 
 test('a replica that is down is drained like any other', async () => {
