@@ -50,7 +50,7 @@ export function warnOfNoRoom<T extends ServingReplica>(replica: T, all: readonly
   if (full.length === 0) return null;
   const places = Math.min(...full.map((each) => each.places));
   const names = toNames(full.map(({ model }) => model));
-  return `${replica.inflight} in flight on it, and room for ${places} more on the replicas left for ${names} (max_inflight): requests may have to wait.`;
+  return `On the replicas left for ${names} there is room (max_inflight) for ${places} of the ${replica.inflight} in flight: requests may have to wait.`;
 }
 
 /**

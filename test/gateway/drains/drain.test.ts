@@ -219,7 +219,7 @@ describe('a warning', () => {
     await Promise.all([a.untilRequests(2), b.untilRequests(1)]);
 
     expect((await call(gateway, 'a/drain')).warning).toBe(
-      '2 in flight on it, and room for 1 more on the replicas left for m (max_inflight): requests may have to wait.',
+      'On the replicas left for m there is room (max_inflight) for 1 of the 2 in flight: requests may have to wait.',
     );
     expect((await call(gateway, 'a/drain')).warning).toBeUndefined();
     await call(gateway, 'a/undrain?ramp=0s');

@@ -78,7 +78,7 @@ function toModelConsequence(replica, left, models) {
     const also = silent.length === 0 ? '' : ` Not to ${toText(silent)}.`;
     return {
       isSevere: able.every(isFailing),
-      text: `New requests for ${models} go to ${toText(able.map(toNameAndState))}.${also}`,
+      text: `New requests for ${models} go to ${toText(able.map(toNameAndState))}.${also}${toNoRoom(replica, able)}`,
     };
   }
   // One that has not been seen may answer: this is not known, so it is not promised.
@@ -91,6 +91,19 @@ function toModelConsequence(replica, left, models) {
         isSevere: false,
         text: `No replica for ${models} answers, with or without this drain. What remains: ${toText(silent)}.`,
       };
+}
+
+/**
+ * Says that what is in flight has no room on the replicas that remain. In a fleet, each gateway knows its own room alone.
+ * @param {Replica} replica
+ * @param {readonly Replica[]} able the replicas that remain, and answer
+ */
+function toNoRoom({ inflight, unconfirmed }, able) {
+  const roomOf = (/** @type {Replica} */ other) =>
+    other.max_inflight === null ? Infinity : Math.max(0, other.max_inflight - other.inflight);
+  const room = able.reduce((sum, other) => sum + roomOf(other), 0);
+  if (unconfirmed !== undefined || room >= inflight) return '';
+  return ` There is room for ${room} of the ${counted(inflight, 'request')} in flight: requests may have to wait.`;
 }
 
 /**

@@ -53,6 +53,20 @@ describe('a drain', () => {
     ]);
   });
 
+  test('says that requests may have to wait if there is no room for what is in flight', () => {
+    const a = replica('a', ['m'], { inflight: 3 });
+    const [b, c] = [
+      { inflight: 9, max_inflight: 10 },
+      { inflight: 12, max_inflight: 10 },
+    ];
+    expect(drainOf(a, replica('b', ['m'], b), replica('c', ['m'], c))[0]?.text).toBe(
+      'New requests for m go to b, c. There is room for 1 of the 3 requests in flight: requests may have to wait.',
+    );
+    expect(drainOf(a, replica('b', ['m'], b), replica('c', ['m']))[0]?.text).toBe(
+      'New requests for m go to b, c.',
+    );
+  });
+
   test('is severe if all replicas that take over are failing, and names those', () => {
     const b = replica('b', ['m'], { health: 'failing' });
     expect(severeOf(replica('a', ['m']), b)).toEqual(['New requests for m go to b (failing).']);
