@@ -90,7 +90,8 @@ export function toTimelineEntry(action: AdminAction, nowMs: number): TimelineEnt
       const { replica, reason, wasDrained, inflight } = action;
       const details = { by, reason: reason === null ? null : cut(reason), inflight, was_drained: wasDrained };
       const phase = action.action === 'drain' ? 'begin' : 'end';
-      return { ...base, phase, kind: 'drain', subject: cut(replica), details };
+      // Not from the beginning of the call: an undrain that ends no drain is no band.
+      return { ...base, fromMs: nowMs, phase, kind: 'drain', subject: cut(replica), details };
     }
     case 'shadow_begins':
     case 'shadow_ends': {

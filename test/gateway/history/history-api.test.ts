@@ -80,8 +80,9 @@ it.each(['records', 'timeline'])('refuses a page of %s that is of another histor
   expect([status, refused.error]).toMatchObject([400, { param: 'before' }]);
 });
 
-it('has the drain and the undrain of a replica as one band', async () => {
+it('has the drain and the undrain of a replica as one band, and an undrain that changes nothing as none', async () => {
   await gateway.admin('/admin/replicas/a/drain?reason=new%20weights', { method: 'POST' });
+  await gateway.admin('/admin/replicas/a/undrain', { method: 'POST' });
   await gateway.admin('/admin/replicas/a/undrain', { method: 'POST' });
   const { body } = await ask('/admin/timeline');
   const drains = body.events.filter(({ kind }: { kind: string }) => kind === 'drain');
