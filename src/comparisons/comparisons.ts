@@ -12,5 +12,5 @@ export { parseSelector, SELECTOR_FORM } from './groups/selector.ts';
 export { type Answer, GatewayJudge, type Refusal } from './judge/gateway-judge.ts';
 export { WRONG_BY_ITSELF } from './judge/judge-groups.ts';
 export { PairLog } from './pairs/pair-log.ts';
-export { RequestRing } from './requests/request-ring.ts';
+export { RequestRing, type RingCollaborators } from './requests/request-ring.ts';
 export { type OutcomeReading, toObservations } from './requests/to-observations.ts';

@@ -27,6 +27,8 @@ const MAX_CHUNKS = CAPACITY / CHUNK_SIZE + 1;
 export interface RingCollaborators {
   /** Whether a replica has its even share of the turns: it is not on a ramp. Called for each request. */
   readonly isWarm: (replica: string) => boolean;
+  /** Whether the server that has the name now has served it: what one before it still ends says nothing of it. */
+  readonly isOfPresent: (observation: Observation) => boolean;
   /** Monotonic. */
   readonly nowMs?: () => number;
 }
@@ -66,8 +68,8 @@ export class RequestRing {
 
   /** Takes the record of a request that has ended. */
   add(record: Readonly<RequestRecord>): void {
-    const { nowMs, isWarm } = this.#collaborators;
-    for (const observation of toObservations(record, READING)) {
+    const { nowMs, isWarm, isOfPresent } = this.#collaborators;
+    for (const observation of toObservations(record, READING).filter(isOfPresent)) {
       this.#openChunk().add(observation, nowMs(), isWarm(observation.replica));
     }
   }

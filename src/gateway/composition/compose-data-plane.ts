@@ -118,7 +118,7 @@ export async function composeDataPlane(
     },
   };
   const copyTotals = new CopyTotals();
-  const { ring, pairLog, judge } = await composeJudge(composition, replicas);
+  const { ring, pairLog, judge, isOfPresent } = await composeJudge(composition, replicas);
   const workerEnds = { ended: 0, hung: 0 };
   const serving =
     workerCount === 1
@@ -191,7 +191,7 @@ export async function composeDataPlane(
     },
   ];
   for (const observe of observers) events.on('record', guarded(observe, log));
-  const observePeers = guarded(createPeerObserver(replicas), log);
+  const observePeers = guarded(createPeerObserver(replicas, isOfPresent), log);
   replicas.connect({
     async apply(snapshot) {
       await serving.all.apply(snapshot);

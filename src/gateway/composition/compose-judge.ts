@@ -1,4 +1,4 @@
-import { GatewayJudge, JudgeExchange, PairLog, RequestRing } from '#comparisons';
+import { GatewayJudge, JudgeExchange, PairLog, RequestRing, type RingCollaborators } from '#comparisons';
 import type { ReplicaControl } from '#replicas/control';
 import type { RegisteredReplica } from '#replicas/registry';
 import { toFleetChannel } from './fleet-channel.ts';
@@ -9,6 +9,7 @@ interface Judging {
   readonly ring: RequestRing;
   readonly pairLog: PairLog;
   readonly judge: GatewayJudge;
+  readonly isOfPresent: RingCollaborators['isOfPresent'];
 }
 
 /** Composes the judge. Every request is kept for a while, so that who asks first gets an answer at once. */
@@ -18,7 +19,9 @@ export async function composeJudge(
 ): Promise<Judging> {
   const { registry } = replicas;
   const find = createFinder(() => registry.replicas);
-  const ring = new RequestRing({ isWarm: (name) => (find(name)?.ramp ?? null) === null });
+  const isOfPresent: RingCollaborators['isOfPresent'] = ({ replica, e2eMs }) =>
+    performance.now() - e2eMs >= (find(replica)?.knownSinceMs ?? 0);
+  const ring = new RequestRing({ isWarm: (name) => (find(name)?.ramp ?? null) === null, isOfPresent });
   const listPods = (labels: readonly string[]) => replicas.listPods(labels);
   const pairLog = new PairLog();
   const openChannel = await toFleetChannel(loadChannels, 'verdicts', (reason) =>
@@ -34,7 +37,7 @@ export async function composeJudge(
   });
   parts.add('watches', { start: () => judge.start() });
   parts.add('workers', { stop: () => judge.stop() });
-  return { ring, pairLog, judge };
+  return { ring, pairLog, judge, isOfPresent };
 }
 
 /** Finds replicas by their names in one step: it is called for every request. A change makes another list. */

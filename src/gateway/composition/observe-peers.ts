@@ -1,4 +1,4 @@
-import { type OutcomeReading, toObservations } from '#comparisons';
+import { type OutcomeReading, type RingCollaborators, toObservations } from '#comparisons';
 import type { EndedRecord } from '#otel/queue';
 import type { ReplicaControl } from '#replicas/control';
 
@@ -18,12 +18,15 @@ const READING: OutcomeReading = {
 };
 
 /** Creates the function that passes to a watch what each attempt shows of the replica that was tried. */
-export function createPeerObserver(watch: Pick<ReplicaControl, 'observe'>): (ended: EndedRecord) => void {
+export function createPeerObserver(
+  watch: Pick<ReplicaControl, 'observe'>,
+  isOfPresent: RingCollaborators['isOfPresent'],
+): (ended: EndedRecord) => void {
   return ({ record }) => {
     const observations = toObservations(record, READING);
     // No attempt follows one that a time-out has ended.
     const hung = record.error_type === 'upstream_timeout' ? observations.at(-1) : undefined;
-    for (const observation of observations) {
+    for (const observation of observations.filter(isOfPresent)) {
       const isHung = observation === hung;
       const isOver = isHung && (record.stream || observation.e2eMs > MAX_HUNG_MS);
       watch.observe(isOver ? { ...observation, outcome: 'unclear' } : observation, isHung);

@@ -64,6 +64,7 @@ export function createScene({
   const replicas = new Map<string, Replica>();
   for (let index = 0; index < 4; index++) replicas.set(`r${index}`, newReplica());
   const ring = new RequestRing({
+    isOfPresent: () => true,
     isWarm: (name) => (replicas.get(name)?.rampShare ?? null) === null,
     nowMs: () => clock.nowMs,
   });

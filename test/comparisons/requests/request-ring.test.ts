@@ -17,12 +17,28 @@ const recordOf = (replica: string, members: Partial<RequestRecord> = {}): Reques
 
 function createRing(onRamp: readonly string[] = []) {
   const clock = { nowMs: 0 };
-  const ring = new RequestRing({ isWarm: (name) => !onRamp.includes(name), nowMs: () => clock.nowMs });
+  const ring = new RequestRing({
+    isWarm: (name) => !onRamp.includes(name),
+    isOfPresent: ({ replica, e2eMs }) => replica !== 'moved' || e2eMs < 1_000,
+    nowMs: () => clock.nowMs,
+  });
   return { clock, ring };
 }
 
 const allOf = (ring: RequestRing): readonly Observation[] =>
   Array.from({ length: ring.end - ring.first }, (_, index) => ring.observationOf(ring.first + index));
+
+test('what a server ends that had the name before says nothing of the present one', () => {
+  const { ring } = createRing();
+  for (const replica of ['a', 'moved'])
+    for (const e2e_ms of [999, 1_000]) ring.add(recordOf(replica, { e2e_ms }));
+  const kept = allOf(ring).map(({ replica, e2eMs }) => [replica, e2eMs]);
+  expect(kept).toEqual([
+    ['a', 999],
+    ['a', 1_000],
+    ['moved', 999],
+  ]);
+});
 
 test('what was put in comes out', () => {
   const { ring, clock } = createRing(['cold']);

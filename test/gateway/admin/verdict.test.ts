@@ -3,6 +3,7 @@ import {
   answerJson,
   COMPLETION,
   type FakeReplica,
+  hang,
   type Script,
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
@@ -101,6 +102,24 @@ test('a replica that fails is bad even if another one serves each of its request
   const found = await untilVerdict(gateway, { candidate: 'a' });
   expect(found).toMatchObject({ verdict: 'bad', reasons: ['errors'] });
   expect(new Set(gateway.records.map(({ status }) => status))).toEqual(new Set([200]));
+});
+
+test('what breaks at a server whose name a reload has given to another one says nothing of that one', async () => {
+  await using replicas = await startFakeReplicas('a', 'b', 'a');
+  const [former, b, present] = replicas;
+  former.answer(hang);
+  const config = { health: { passive: false, active: false, frozen_after: 'off', peers: {} } };
+  await using gateway = await startGateway({ replicas: [former, b], config });
+  const held = Array.from({ length: 80 }, () => gateway.chat());
+  await former.untilRequests(40);
+  await gateway.waitForRecords(40);
+  gateway.writeConfig({ replicas: [present, b] });
+  expect((await gateway.reload()).status).toBe(200);
+  former.resetConnections();
+  await Promise.all(held);
+  const found = await untilVerdict(gateway, { candidate: 'a', missed: '0.2' });
+  expect(found).toMatchObject({ verdict: 'good', figures: { error_share: 0 } });
+  expect((await gateway.replicas())[0]).toMatchObject({ name: 'a', health: 'ok' });
 });
 
 test('requests before the gateway started are not known, which it says', async () => {

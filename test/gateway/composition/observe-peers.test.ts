@@ -10,7 +10,7 @@ function observe(
   failedAttempts: readonly FailedAttempt[] = [],
 ): readonly Observation[] {
   const seen: Observation[] = [];
-  const take = createPeerObserver({ observe: (each) => void seen.push(each) });
+  const take = createPeerObserver({ observe: (each) => void seen.push(each) }, () => true);
   const failed_attempts = failedAttempts.map(toFailedAttempt);
   take({ record: { ...LEAST_RECORD, replica: 'a', failed_attempts, ...members }, encodedSpan: null });
   return seen;
@@ -66,7 +66,7 @@ describe('a request shows of its replica', () => {
   test('nothing where none was chosen', () => {
     const { replica: _, ...record } = { ...LEAST_RECORD, replica: undefined };
     const seen: Observation[] = [];
-    const take = createPeerObserver({ observe: (each) => void seen.push(each) });
+    const take = createPeerObserver({ observe: (each) => void seen.push(each) }, () => true);
     take({ record, encodedSpan: null });
     expect(seen).toEqual([]);
   });
