@@ -91,13 +91,14 @@ export class JwksSource {
   }
 
   /**
-   * Reads the keys that a reload needs, without using them: those of another source, or of a file again. Rejects with a
-   * StartError if that fails.
+   * Reads the keys that a reload needs, without using them, and rejects with a StartError if that fails. Those of the same
+   * server are used at once; if it fails, the former ones stay, and the reload goes on.
    */
   async prepare(source: string | null): Promise<JwtKeys | null> {
     if (source === null) return null;
-    if (source === this.#current?.source && isRemote(source)) return this.#current;
-    return await this.#readOrRefuse(source);
+    if (source !== this.#current?.source || !isRemote(source)) return await this.#readOrRefuse(source);
+    await this.#read();
+    return this.#current;
   }
 
   /** Has prepared keys used. Adds the key of a file that has others than before. */
