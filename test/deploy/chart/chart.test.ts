@@ -51,6 +51,21 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     expect(health).toMatchObject(expected);
   });
 
+  test('asks no HTTPS of a gateway whose clients need certificates, because the kubelet has none', async () => {
+    const tls = { cert: '/etc/spangate-tls/tls.crt', key: '/etc/spangate-tls/tls.key', client_ca: '/ca.crt' };
+    const probeOf = async (...settings: string[]) => {
+      const text = await render(...MINIMAL, '--set', 'tls.secretName=spangate-tls', ...settings);
+      const set = parseManifests(text).find(({ kind }) => kind === 'StatefulSet') as unknown as {
+        spec: { template: { spec: { containers: [{ readinessProbe: object }] } } };
+      };
+      return set.spec.template.spec.containers[0].readinessProbe;
+    };
+    expect(await probeOf()).toMatchObject({ httpGet: { scheme: 'HTTPS' } });
+    const probe = await probeOf('--set-json', `config.gateway.tls=${JSON.stringify(tls)}`);
+    expect(probe).toMatchObject({ tcpSocket: { port: 'clients' } });
+    expect(probe).not.toHaveProperty('httpGet');
+  });
+
   test('is checked by schemas that find mistakes', async () => {
     const text = await render('--values', exampleOf('production'));
     const [monitor, pod] = [
