@@ -103,7 +103,8 @@ export class CertificateWatcher {
         const key = `${listener} ${cert}`;
         logged.add(key);
         if (this.#logged.has(key)) continue;
-        const { subject, subjectAltName, validToDate } = new X509Certificate(cert);
+        const { subject: lines, subjectAltName, validToDate } = new X509Certificate(cert);
+        const subject = lines.replaceAll('\n', ',');
         const fields = { listener, subject, names: subjectAltName, valid_to: validToDate.toISOString() };
         this.#collaborators.log.info(fields, 'certificate in use');
       }

@@ -12,6 +12,7 @@ export {
   openGateways,
   RefusedError,
   type SeveralGateways,
+  toReason,
   UnreachableError,
 } from './client.ts';
 export { callDrain } from './drain-call.ts';

@@ -150,7 +150,7 @@ async function callAdmin(
     const call = { url, fetch, method, token, body };
     response = await beforeDeadline(signal, answerTimeoutMs, (end) => send(call, end));
   } catch (error) {
-    throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error)}`, error);
+    throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error, url)}`, error);
   }
   const answer = parseJson(response.text);
   if (response.isOk && answer !== undefined) return answer;
@@ -221,11 +221,15 @@ class DeadlineError extends Error {
   }
 }
 
-function toReason(error: unknown): string {
+/** Why a call of `fetch` to this URL failed, and what to do. */
+export function toReason(error: unknown, url: string): string {
   if (error instanceof DeadlineError) return error.message;
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause instanceof Error && cause.message === 'bad port') return 'fetch calls no server at this port';
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+  // A server may close a connection of TLS 1.3 that lacks a certificate only after its handshake.
+  if (code === 'UND_ERR_SOCKET' && url.startsWith('https:'))
+    return 'the connection was closed: it may want a client certificate (--cert and --key)';
   return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
 }
 
@@ -238,6 +242,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['SELF_SIGNED_CERT_IN_CHAIN', 'the authority of its certificate is unknown: name it with --ca'],
   ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'the authority of its certificate is unknown: name it with --ca'],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'the authority of its certificate is unknown: name it with --ca'],
+  ['CERT_HAS_EXPIRED', 'its certificate has expired'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
 ]);
 

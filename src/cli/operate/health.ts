@@ -1,4 +1,4 @@
-import { findClientListener } from '#cli/admin-client';
+import { findClientListener, toReason } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';
 import { toOneLine } from '#cli/terminal';
@@ -25,16 +25,11 @@ export async function health({ args, env, stdout, stderr }: Invocation): Promise
     }
     problem = `answered ${status}`;
   } catch (error) {
-    problem = toProblem(error);
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
+    problem = isLate
+      ? `did not answer in ${TIMEOUT_MS / 1000} s`
+      : `cannot be reached: ${toReason(error, url)}`;
   }
   stderr.write(`gateway: ${url} ${toOneLine(problem)}\n`);
   return 1;
-}
-
-function toProblem(error: unknown): string {
-  if (error instanceof Error && error.name === 'TimeoutError')
-    return `did not answer in ${TIMEOUT_MS / 1000} s`;
-  const cause = error instanceof Error ? error.cause : undefined;
-  const code = cause instanceof Error && 'code' in cause ? `: ${String(cause.code)}` : '';
-  return `cannot be reached${code}`;
 }

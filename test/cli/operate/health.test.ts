@@ -38,7 +38,7 @@ describe('gateway health', () => {
     expect(await invoke(['health'], { SVC_CONFIG })).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: `gateway: ${origin}/healthz cannot be reached: ECONNREFUSED\n`,
+      stderr: `gateway: ${origin}/healthz cannot be reached: connection refused\n`,
     });
   });
 
@@ -66,5 +66,19 @@ describe('gateway health', () => {
       await invoke(['health', '-config', await writeConfig(gateway.url, { tls: pathsOf(certificate) })]);
     expect(await ask(own)).toMatchObject({ exitCode: 0, stdout: 'ok\n' });
     expect(await ask(other)).toMatchObject({ exitCode: 1, stdout: '' });
+  });
+
+  it('says that a gateway may want a client certificate', async () => {
+    const own = await authority.issue('own', 'DNS:gateway.example');
+    await using replica = await startFakeReplica({ name: 'a' });
+    const tls = { ...pathsOf(own), client_ca: authority.ca.certPath };
+    await using gateway = await startGateway({ replicas: [replica], config: { gateway: { tls } } });
+    const path = await writeConfig(gateway.url, { tls });
+    expect(await invoke(['health', '-config', path])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('it may want a client certificate (--cert and --key)'),
+    });
+    const options = ['--cert', own.certPath, '--key', own.keyPath];
+    expect(await invoke(['health', '-config', path, ...options])).toMatchObject({ exitCode: 0 });
   });
 });
