@@ -55,9 +55,9 @@ export class Drains {
    */
   async restore(nowEpochMs = Date.now()): Promise<void> {
     for (const [name, state] of await this.#collaborators.file.read()) {
-      this.#put(name, state);
       const { rampMs = 0, since } = state;
       const elapsedMs = nowEpochMs - Date.parse(since ?? '');
+      this.#put(name, state, elapsedMs);
       if (elapsedMs < rampMs) this.setRamp(name, { elapsedMs: Math.max(0, elapsedMs), durationMs: rampMs });
       // No worker runs yet, so none can have chosen a replica before.
       this.#confirmed.set(name, state.version);
@@ -68,7 +68,7 @@ export class Drains {
     return this.#states.get(name) ?? NEVER_DRAINED;
   }
 
-  /** When a name was last drained or undrained: monotonic; -Infinity: never, as is known. */
+  /** When a drain or an undrain of a name last took effect here: monotonic; -Infinity: never, as is known. */
   changedMsOf(name: string): number {
     return this.#changedMs.get(name) ?? Number.NEGATIVE_INFINITY;
   }
@@ -201,13 +201,11 @@ export class Drains {
     return stored;
   }
 
-  #put(name: string, state: DrainState): void {
-    const { since } = state;
-    if (since !== null && since !== this.stateOf(name).since) {
-      // Another gateway's clock, or that of an earlier run, may have been ahead.
-      const agoMs = Math.max(0, Date.now() - Date.parse(since));
-      this.#changedMs.set(name, performance.now() - agoMs);
-    }
+  /** `agoMs`: when it changed, unless that is now; the clock of an earlier run may have been ahead. */
+  #put(name: string, state: DrainState, agoMs = 0): void {
+    // Not by its `since`: the clock of the gateway that has changed it may be another one.
+    if (state.since !== null && state.since !== this.stateOf(name).since)
+      this.#changedMs.set(name, performance.now() - Math.max(0, agoMs));
     this.#states.set(name, state);
     this.#enforce(name);
   }
