@@ -128,6 +128,8 @@ export interface FleetControl {
    * the drain. `stored` resolves when the state is applied and on disk.
    */
   set(replica: string, drained: boolean, details: ChangeDetails): FleetDrainChange;
+  /** The logical timestamp of a call that comes now. */
+  newVersion(replica: string): string;
   /** The drain status of a replica in the whole fleet. `own`: what this gateway has in flight on it. */
   drainStatusOf(
     replica: string,

@@ -1,6 +1,7 @@
 import {
   type ChangeDetails,
   type DrainChange,
+  type DrainState,
   NEVER_DRAINED,
   newLogicalTimestamp,
   nextDrainState,
@@ -146,20 +147,28 @@ export class Fleet {
    * rely on the drain. `stored` resolves when the state is applied and on disk. Each call makes a new version, even if
    * nothing changes: another gateway may have changed the state a moment ago.
    */
-  set(replica: string, drained: boolean, { reason, at, rampMs }: ChangeDetails): FleetChange {
+  set(replica: string, drained: boolean, details: ChangeDetails): FleetChange {
     const call = { replica, drained, calledAtMs: performance.now() };
-    const { drains, forgotten } = this.#membership.state;
-    // A state that was forgotten may still be on its way: this one must be later.
-    const never = { ...NEVER_DRAINED, version: forgotten.get(replica) ?? '' };
-    const before = drains.get(replica) ?? never;
-    const after = nextDrainState(before, { drained, reason, since: at, rampMs });
-    this.#membership.handle({ kind: 'changed', replica, drain: after });
+    const before = this.#stateOf(replica);
+    const after = nextDrainState(before, drained, details);
+    if (after !== before) this.#membership.handle({ kind: 'changed', replica, drain: after });
     this.#syncLoop?.wake();
     const stored = this.#membership.waitUntilStored(replica, after.version);
     // A caller that never awaits it must not cause an unhandled rejection.
     stored.catch(() => undefined);
     const propagation = () => propagationOf(this.#membership.state, call, performance.now());
     return { before, after, stored, propagation, settled: this.#settle(call, propagation, stored) };
+  }
+
+  /** The logical timestamp of a call that comes now. */
+  newVersion(replica: string): string {
+    return newLogicalTimestamp(this.#stateOf(replica).version);
+  }
+
+  #stateOf(replica: string): DrainState {
+    const { drains, forgotten } = this.#membership.state;
+    // A state that was forgotten may still be on its way: the next one must be later.
+    return drains.get(replica) ?? { ...NEVER_DRAINED, version: forgotten.get(replica) ?? '' };
   }
 
   /** The drain status of a replica in the whole fleet. `own`: what this gateway has in flight on it. */

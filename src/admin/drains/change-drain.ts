@@ -14,29 +14,34 @@ export interface DrainResult {
 }
 
 /** What a call gives, and whose token it has. */
-interface CallDetails extends Pick<ChangeDetails, 'rampMs'> {
+interface CallDetails extends Pick<ChangeDetails, 'rampMs' | 'version'> {
   readonly reason: string | null | undefined;
   readonly tokenName: string | null;
 }
 
 /**
  * Drains or undrains. Resolves when the state is applied and on disk, every worker has confirmed it, and the fleet had
- * time to read it. If a later step fails, the result has a warning; the drain or undrain stays applied. Whether the
+ * time to read it. A later call may have come before: then nothing changes. If a later step fails, the result has a warning; the drain or undrain stays applied. Whether the
  * caller may do it is decided before, in routes/drain.ts.
  */
 export async function changeDrain(
   replica: Pick<RegisteredReplica, 'name' | 'inflight'>,
   action: 'drain' | 'undrain',
-  { reason, tokenName, rampMs = 0 }: CallDetails,
+  { reason, tokenName, rampMs = 0, version }: CallDetails,
   { drains, fleet, onAction, log }: AdminCollaborators,
 ): Promise<DrainResult> {
   const startEpochMs = Date.now();
   const { name } = replica;
-  const details = { reason: reason ?? null, at: new Date(startEpochMs).toISOString(), rampMs };
+  const details = { reason: reason ?? null, at: new Date(startEpochMs).toISOString(), rampMs, version };
   const { before, after, stored, settled, propagation } = set(name, action === 'drain', details, {
     drains,
     fleet,
   });
+  if (after === before) {
+    await settled;
+    const warning = fleet === null && after.drained !== (action === 'drain') ? warnOfOvertaken(action) : null;
+    return { wasDrained: before.drained, isStored: true, propagation, warnings: [warning] };
+  }
   const ramp = after.rampMs === undefined ? {} : { rampMs: after.rampMs };
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
   const logged = { ...done, ...(after.rampMs === undefined ? {} : { ramp_ms: after.rampMs }) };
@@ -81,12 +86,14 @@ export function warnOfPropagation(
   action: 'drain' | 'undrain',
   { scope, overtaken, unconfirmed }: DrainPropagation,
 ): string | null {
-  if (overtaken) {
-    return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, has replaced it.`;
-  }
+  if (overtaken) return warnOfOvertaken(action);
   if (scope === 'local') {
     return 'The shared state cannot be used: the other gateways receive it when it can be used again.';
   }
   if (action === 'undrain' || unconfirmed.length === 0) return null;
   return `Not confirmed yet by ${unconfirmed.join(', ')}, which may still send requests.`;
+}
+
+function warnOfOvertaken(action: 'drain' | 'undrain'): string {
+  return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, has replaced it.`;
 }

@@ -97,9 +97,12 @@ export const drainReplica = defineRoute({
   errors: ['replica_not_found', 'last_replica', 'too_many_waits'],
   async handle({ params: { name }, query, caller, signal }, collaborators) {
     const { registry, drains, fleet, idleWatcher } = collaborators;
+    // An undrain that is called while other replicas are asked is the later one.
+    const version = (fleet ?? drains).newVersion(name);
     const details = () => ({
       reason: caller?.role === 'drainer' ? reasonOfDrainer(drains.stateOf(name)) : query.reason,
       tokenName: caller?.name ?? null,
+      version,
     });
     // A pod that stops was perhaps removed a moment ago, by what Kubernetes has told.
     const replica = registry.findAny(name);
@@ -126,7 +129,8 @@ export const drainReplica = defineRoute({
     // Who drains a shadow wants no copies there either.
     await collaborators.endTrial(replica, caller?.name ?? null);
     await idleWatcher.waitUntil(replica, isOver, { timeoutMs, signal });
-    const warnings = [...result.warnings, warnOfLastReplica(replica, registry.serving), noRoom];
+    const lastReplica = warnOfLastReplica(replica, registry.serving);
+    const warnings = [...result.warnings, ...(replica.drain.drained ? [lastReplica, noRoom] : [])];
     return { body: toDrainJson('drain', () => toReplicaJson(replica, fleet), { ...result, warnings }) };
   },
 });
@@ -157,18 +161,20 @@ export const undrainReplica = defineRoute({
   response: { description: 'The replica gets new requests.', content: json(drainSchema) },
   errors: ['replica_not_found', 'drained_by_other'],
   async handle({ params: { name }, query, caller }, collaborators) {
-    const { registry, drains, refresh, rampMs } = collaborators;
+    const { registry, drains, fleet, refresh, rampMs } = collaborators;
     const replica = registry.find(name);
     if (replica === undefined && !drains.isRemembered(name)) return replicaNotFound(name, registry);
     if (caller?.role === 'drainer' && isOfOther(drains.stateOf(name)))
       return new AdminError('drained_by_other');
-    // It may serve other models than before.
+    // It may serve other models than before. A drain that is called meanwhile is the later one.
+    const version = (fleet ?? drains).newVersion(name);
     if (replica !== undefined) await refresh(replica);
     const inflight = registry.inflightByName().get(name) ?? 0;
     const details = {
       reason: query.reason,
       tokenName: caller?.name ?? null,
       rampMs: query.ramp ?? rampMs(),
+      version,
     };
     const result = await changeDrain(replica ?? { name, inflight }, 'undrain', details, collaborators);
     // The replica may have been added or removed meanwhile.
@@ -176,7 +182,7 @@ export const undrainReplica = defineRoute({
       const present = registry.find(name);
       return present === undefined
         ? toAbsentReplicaJson(name, { inflight, isSafeToStop: null }, drains)
-        : toReplicaJson(present, collaborators.fleet);
+        : toReplicaJson(present, fleet);
     };
     return { body: toDrainJson('undrain', toJson, result) };
   },

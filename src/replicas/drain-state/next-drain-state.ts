@@ -32,20 +32,23 @@ export interface ChangeDetails {
   readonly at: string;
   /** With an undrain: how long the replica's turns grow. Absent or 0: it gets all of them at once. */
   readonly rampMs?: number | undefined;
+  /** A logical timestamp from when it was called, if something had to come first. Absent: it is called now. */
+  readonly version?: string | undefined;
 }
 
 /**
- * The state after `before`. It always has a new version, because another gateway may have changed the state unknown to
- * this one. A state that is set again keeps its time, and its reason unless another one is given.
+ * The state after `known`, which stays if it was called later. Otherwise it has a new version, because another gateway may
+ * have changed the state unknown to this one. A state that is set again keeps its time, and its reason unless another one is
+ * given.
  */
 export function nextDrainState(
-  { rampMs: _, goneSince: __, ...before }: DrainState,
-  {
-    rampMs = 0,
-    ...wanted
-  }: Omit<DrainState, 'version' | 'rampMs' | 'goneSince'> & Pick<ChangeDetails, 'rampMs'>,
+  known: DrainState,
+  drained: boolean,
+  { reason, at: since, rampMs = 0, version = newLogicalTimestamp(known.version) }: ChangeDetails,
 ): DrainState {
-  const version = newLogicalTimestamp(before.version);
+  if (version < known.version) return known;
+  const { rampMs: _, goneSince: __, ...before } = known;
+  const wanted = { drained, reason, since };
   const ramp = wanted.drained || rampMs === 0 ? {} : { rampMs };
   if (wanted.drained !== before.drained) return { ...wanted, version, ...ramp };
   return { ...before, reason: wanted.reason ?? before.reason, version, ...ramp };

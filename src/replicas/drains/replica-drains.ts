@@ -3,6 +3,7 @@ import {
   type DrainChange,
   type DrainState,
   NEVER_DRAINED,
+  newLogicalTimestamp,
   nextDrainState,
 } from '#replicas/drain-state';
 import type { Ramp, RampProgress } from '#replicas/ramps';
@@ -137,8 +138,13 @@ export class Drains {
   }
 
   /** Drains or undrains. The flags are set when this returns. */
-  set(name: string, drained: boolean, { reason, at, rampMs }: ChangeDetails): DrainChange {
-    return this.adopt(name, nextDrainState(this.stateOf(name), { drained, reason, since: at, rampMs }));
+  set(name: string, drained: boolean, details: ChangeDetails): DrainChange {
+    return this.adopt(name, nextDrainState(this.stateOf(name), drained, details));
+  }
+
+  /** The logical timestamp of a call that comes now. */
+  newVersion(name: string): string {
+    return newLogicalTimestamp(this.stateOf(name).version);
   }
 
   /** Takes over a state that was decided here or on another gateway. The flags are set when this returns. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type FakeReplica, hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { turnsOf } from '#testkit/turns.ts';
 
@@ -70,6 +71,28 @@ test('a drained replica is not asked, and asked before it takes requests again',
   await gateway.admin('/admin/replicas/a/undrain', { method: 'POST' });
   expect(await modelsOf(gateway)).toEqual([['m', 'next'], ['m']]);
   expect((await gateway.chat({ model: 'next' })).status).toBe(200);
+});
+
+test('a drain that is called while an undrain still asks for the models is the later one', async () => {
+  await using a = await startFakeReplica({ name: 'a', list: { models: ['m'] } });
+  await using b = await startFakeReplica({ name: 'b', list: { models: ['m'] } });
+  await using gateway = await startBefore([a, b]);
+  await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+  const gate = createGate();
+  a.answerProbes(gate.script);
+  const before = a.probes.length;
+  const undrain = gateway.admin('/admin/replicas/a/undrain', { method: 'POST' });
+  await a.untilProbes(before + 1);
+
+  const drain = await gateway.admin('/admin/replicas/a/drain?reason=no', { method: 'POST' });
+  expect(await drain.json()).toMatchObject({ replica: { drained: true, safe_to_stop: true } });
+  gate.open();
+
+  expect(await (await undrain).json()).toMatchObject({
+    replica: { drained: true, reason: 'no', safe_to_stop: true },
+    warning: 'A later drain, perhaps on another gateway, has replaced it.',
+  });
+  expect(await gateway.replicas()).toMatchObject([{ drained: true }, { drained: false }]);
 });
 
 test('a replica whose models and engine are configured is asked whether it answers, and serves what is configured', async () => {

@@ -11,6 +11,7 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
 import {
   ADMIN_TOKEN,
   type ConfiguredReplica,
@@ -27,8 +28,9 @@ const LOADING = answerJson(
 
 async function drainUnlessLast(gateway: StartedGateway, name: string) {
   const response = await gateway.admin(`/admin/replicas/${name}/drain?unless_last=true`, POST);
-  const { error } = (await response.json()) as { error?: { code: string; message: string } };
-  return { status: response.status, code: error?.code, message: error?.message };
+  const answer = (await response.json()) as { error?: { code: string; message: string }; warning?: string };
+  const { code, message } = answer.error ?? {};
+  return { status: response.status, code, message, warning: answer.warning };
 }
 
 /** A server that lists its model and has no other path. */
@@ -122,6 +124,25 @@ describe('?unless_last=true', () => {
     expect(await drainUnlessLast(gateway, 'a')).toMatchObject({ status: 200 });
     const healthProbesOf = ({ probes }: FakeReplica) => probes.filter(({ url }) => url === '/health').length;
     expect([b, c].map(healthProbesOf)).toEqual([1, 0]);
+  });
+
+  test('is the earlier call, if an undrain is called while the others are asked', async () => {
+    await using replicas = await startFakeReplicas('a', 'b');
+    const [, b] = replicas;
+    const gate = createGate();
+    await using gateway = await startGateway({ replicas });
+    b.answerProbes(gate.script);
+    const before = b.probes.length;
+    const drain = drainUnlessLast(gateway, 'a');
+    await b.untilProbes(before + 1);
+    await gateway.admin('/admin/replicas/a/undrain', POST);
+    gate.open();
+
+    expect(await drain).toMatchObject({
+      status: 200,
+      warning: 'A later undrain, perhaps on another gateway, has replaced it.',
+    });
+    expect(await gateway.replicas()).toMatchObject([{ drained: false }, { drained: false }]);
   });
 
   test('of two calls at the same time for the last two lets one drain', async () => {
