@@ -55,6 +55,7 @@ test.each([
   [['key', 'delete', 'a'], "the only action is 'create'"],
   [['key', 'create', 'a b'], 'NAME consists of letters'],
   [['key', 'create', 'a', '--expires', 'soon'], "option '--expires' needs a day"],
+  [['key', 'create', 'a', '--expires', '2026-01-31'], "option '--expires' needs a time that is not over"],
   [['key', 'create', 'a', '--tenant', ''], "option '--tenant' needs a text of one line, at most"],
   [['key', 'create', 'a', '--model', 'a\nb'], "option '--model' needs a text of one line, at most"],
   [

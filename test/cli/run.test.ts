@@ -30,6 +30,11 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
     ['an unknown option', ['--colour'], "unknown option '--colour'"],
     ['a mistyped option', ['drain', 'a', '--wiat'], "unknown option '--wiat' (did you mean '--wait'?)"],
     [
+      'an option without its value',
+      ['key', 'create', 'a', '--max-inflight', '-1'],
+      "option '--max-inflight' needs a value; one that begins with '-' as '--max-inflight=-…'",
+    ],
+    [
       'two gateways for a command that asks one',
       ['drain', 'a', '--admin', 'http://gw-1', '--admin', 'http://gw-2'],
       "option '--admin' is given twice: this command takes one",

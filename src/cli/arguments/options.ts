@@ -43,6 +43,9 @@ function refuseWrong(args: readonly string[], options: Options): void {
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
     const { name, value } = token;
+    // parseArgs refuses it with advice for who writes the command, not for who uses it.
+    if (token.inlineValue === false && /^-./.test(token.value))
+      throw new UsageError(`option '--${name}' needs a value; one that begins with '-' as '--${name}=-…'`);
     if (options[name]?.multiple !== true && values.has(name) && values.get(name) !== value)
       throw new UsageError(`option '--${name}' is given twice: this command takes one`);
     values.set(name, value);

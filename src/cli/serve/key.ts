@@ -85,5 +85,7 @@ function toTime(text: string): string {
     throw new UsageError(
       "option '--expires' needs a day such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z",
     );
+  if (Date.parse(text) <= Date.now())
+    throw new UsageError("option '--expires' needs a time that is not over");
   return new Date(text).toISOString().replace('.000Z', 'Z');
 }

@@ -116,7 +116,7 @@ async function endShadows(
     } catch (error) {
       if (error instanceof RefusedError && error.code === 'replica_not_found') continue;
       if (!(error instanceof StartError)) throw error;
-      warn(`${name} stays a shadow for ${printDuration(LEASE_MS)} more at most: ${error.message}\n`);
+      warn(`${name} may stay a shadow for ${printDuration(LEASE_MS)}: ${error.message}\n`);
     }
   }
 }
