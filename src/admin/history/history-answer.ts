@@ -82,7 +82,7 @@ const UNAVAILABLE =
 
 /** Says that a span begins before what is kept; null if it does not. */
 export function noteOfAge(fromMs: number, keptMs: number, what: string): string | null {
-  return fromMs >= keptMs ? null : `${what} before ${toTime(keptMs)} are not kept.`;
+  return fromMs >= keptMs ? null : `${what} before ${toTime(keptMs).slice(0, 19)}Z are not kept.`;
 }
 
 /** Says which names nobody has had; null if there is none. */

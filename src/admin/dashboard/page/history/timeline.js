@@ -119,7 +119,7 @@ function toWords({ kind, subject, details }) {
         .filter((each) => each !== '')
         .join(' of ');
       return {
-        ...{ lane: 'Rollouts', look: isGood(outcome) ? 'rollout' : 'failed', title },
+        ...{ lane: 'Rollouts', look: isGood(details) ? 'rollout' : 'failed', title },
         details: [outcome, text('sentence')].filter((each) => each !== '').join(': '),
       };
     }
@@ -187,7 +187,7 @@ function toRollout(events, nowMs) {
   const toldMs = Math.max(...steps.map((step) => step.untilMs ?? nowMs));
   const last = events.toSorted((a, b) => a.number - b.number).at(-1);
   const isOver = last?.details.step === 'rollout' || nowMs - toldMs > ROLLOUT_SILENT_MS;
-  const problem = events.find(({ details }) => !isGood(toText(details.outcome)));
+  const problem = events.find(({ details }) => !isGood(details));
   const replicas = new Set(events.map(({ subject }) => subject).filter((subject) => subject !== ''));
   const of = replicas.size === 1 ? [...replicas].join('') : counted(replicas.size, 'replica');
   const end = problem === undefined ? (isOver ? 'done' : 'under way') : toText(problem.details.outcome);
@@ -200,9 +200,12 @@ function toRollout(events, nowMs) {
   };
 }
 
-/** @param {string} outcome */
-function isGood(outcome) {
-  return outcome === 'ok' || outcome === 'good';
+/**
+ * Whether a step went well. If a comparison that decides nothing stops the rollout, the step around it says so, too.
+ * @param {TimelineEvent['details']} details
+ */
+function isGood({ step, outcome }) {
+  return outcome === 'ok' || outcome === 'good' || (step === 'compare' && outcome === 'undecided');
 }
 
 /**

@@ -106,6 +106,17 @@ describe('the steps of a rollout', () => {
     expect(toHappenings([restart], NOW_MS + 3_600_000)).toMatchObject([{ untilMs: NOW_MS - 450_000 }]);
   });
 
+  test('are no failure if a comparison decides nothing, unless that stops them', () => {
+    const compared = step('compare', 'undecided');
+    expect(
+      toHappenings([compared, step('replica', 'ok'), step('rollout', 'ok', { subject: '' })], NOW_MS),
+    ).toMatchObject([
+      { look: 'rollout', details: 'done', steps: [{ look: 'rollout' }, { look: 'rollout' }] },
+    ]);
+    const stopped = [compared, step('replica', 'undecided'), step('rollout', 'undecided', { subject: '' })];
+    expect(toHappenings(stopped, NOW_MS)).toMatchObject([{ look: 'failed', details: 'undecided' }]);
+  });
+
   test('that were bad give it their colour and their sentence', () => {
     const bad = makeEvent({
       kind: 'rollout',
