@@ -46,6 +46,7 @@ export const beginShadow = defineRoute({
     const replica = registry.find(name);
     if (replica === undefined) return replicaNotFound(name, registry);
     const wasShadow = replica.shadow !== null;
+    const { shadowEndCount } = replica;
     if (replica.shadow === null && !replica.drain.drained) {
       const findReason = await askForLastReplica(replica, registry.serving, collaborators.ask);
       // No other call runs between this check and the change, so the second of two such calls sees the first.
@@ -55,18 +56,22 @@ export const beginShadow = defineRoute({
     // It may serve other models than before.
     if (replica.drain.drained) await refresh(replica);
     const share = query.requests ?? collaborators.shadowShare();
-    await collaborators.beginTrial(replica, share, query.for ?? DEFAULT_FOR_MS, caller?.name ?? null);
+    if (!registry.all.includes(replica)) return replicaNotFound(name, registry);
+    const isOvertaken = replica.shadowEndCount !== shadowEndCount;
+    if (!isOvertaken)
+      await collaborators.beginTrial(replica, share, query.for ?? DEFAULT_FOR_MS, caller?.name ?? null);
     const isServedByOthers = fleet !== null && !replica.drain.drained;
     return {
       body: {
         replica: toReplicaJson(replica, fleet),
         was_shadow: wasShadow,
-        ...(isServedByOthers ? { warning: OTHERS_SERVE } : {}),
+        ...(isOvertaken ? { warning: OVERTAKEN } : isServedByOthers ? { warning: OTHERS_SERVE } : {}),
       },
     };
   },
 });
 
+const OVERTAKEN = 'A later drain or unshadow has replaced it.';
 const OTHERS_SERVE =
   'Only this gateway treats it as a shadow: the others of the fleet still send it requests of clients. Drain it, or ask each of them.';
 

@@ -243,6 +243,7 @@ export class ReplicaControl {
 
   /** Ends that. A replica that is not drained serves again, with a growing share of the turns if `rollout.ramp` says so. */
   async endTrial(replica: RegisteredReplica, tokenName: string | null): Promise<void> {
+    replica.shadowEndCount += 1;
     if (replica.trial === null) return;
     replica.setTrial(null);
     this.#trialEnded(replica.name, tokenName);

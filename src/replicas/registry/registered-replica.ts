@@ -44,6 +44,8 @@ export class RegisteredReplica {
   readonly pathPrefix: string;
   /** Since when it is known: monotonic. */
   readonly knownSinceMs = performance.now();
+  /** How often somebody has called for the end of its time as a shadow, whether it was one or not. */
+  shadowEndCount = 0;
   #connections: Pool;
   /** How long they may take to open. */
   #connectMs: number;

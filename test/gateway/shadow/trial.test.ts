@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { createGate } from '#testkit/gates.ts';
 import { startShadowScene, toConfigured } from './scene.ts';
 
 const post = { method: 'POST' };
@@ -50,6 +51,23 @@ describe('a replica that becomes a shadow for a while', () => {
     expect(refused.status).toBe(409);
     expect(await refused.json()).toMatchObject({ error: { code: 'last_replica' } });
     expect((await gateway.chat()).status).toBe(200);
+  });
+
+  test.for(['drain', 'unshadow'])('is none if %s is called while the others are asked', async (later) => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway, a } = scene;
+    const gate = createGate();
+    a.answerProbes(gate.script);
+    const before = a.probes.length;
+    const shadow = gateway.admin('/admin/replicas/s/shadow', post);
+    await a.untilProbes(before + 1);
+    await gateway.admin(`/admin/replicas/s/${later}`, post);
+    gate.open();
+
+    expect(await (await shadow).json()).toMatchObject({
+      replica: { shadow: null, drained: later === 'drain' },
+      warning: 'A later drain or unshadow has replaced it.',
+    });
   });
 
   test('gets copies although it is drained, and no more after another drain', async () => {
