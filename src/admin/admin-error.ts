@@ -26,7 +26,7 @@ export const ADMIN_ERRORS = {
   },
   admin_token_required: {
     status: 403,
-    message: 'This token (SVC_OPERATOR_TOKEN) only reads, drains and undrains.',
+    message: 'This token (SVC_OPERATOR_TOKEN) only reads, and steers replicas, shadows and rollouts.',
   },
   drain_token: {
     status: 403,

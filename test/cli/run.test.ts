@@ -139,7 +139,9 @@ describe('the token of a command', () => {
     for (const command of [['forget', 'a'], ['reload']]) {
       expect(await invoke([...command, '--admin', url], env)).toMatchObject({
         exitCode: 2,
-        stderr: expect.stringContaining('the token in SVC_OPERATOR_TOKEN only reads, drains and undrains\n'),
+        stderr: expect.stringContaining(
+          'the token in SVC_OPERATOR_TOKEN only reads, and steers replicas, shadows and rollouts\n',
+        ),
       });
     }
   });

@@ -120,7 +120,7 @@ async function findToken(env: Invocation['env'], needed: NeededRole): Promise<st
 /** What the tokens allow that may be too weak for a command. */
 const LIMITS: Readonly<Record<AdminToken['role'], string>> = {
   admin: 'SVC_ADMIN_TOKEN is none',
-  operator: 'SVC_OPERATOR_TOKEN only reads, drains and undrains',
+  operator: 'SVC_OPERATOR_TOKEN only reads, and steers replicas, shadows and rollouts',
   reader: 'SVC_READ_TOKEN only reads',
   drainer: 'SVC_DRAIN_TOKEN is for calls of the admin API from pods',
 };

@@ -7,7 +7,7 @@ const WIDTH = 100;
 const ENVIRONMENT = `Environment:
   SVC_CONFIG          path of the configuration file if -config is not given
   SVC_ADMIN_TOKEN     bearer token for every call of the admin API; without any token the API is off
-  SVC_OPERATOR_TOKEN  bearer token that reads, drains and undrains
+  SVC_OPERATOR_TOKEN  bearer token that also steers replicas, shadows and rollouts
   SVC_READ_TOKEN      bearer token that only reads: GETs and the dashboard
   SVC_DRAIN_TOKEN     bearer token that only drains and undrains certain replicas: vllm-*: TOKEN
   SVC_HASH_SALT       salt of the prefix hashes; without it the gateway creates one in state_dir
