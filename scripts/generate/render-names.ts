@@ -117,11 +117,9 @@ function eventField(registry: Registry): string {
 
 function renderMember({ name, type, brief, unit, isRequired }: RegistryAttribute): string {
   const comment = unit === '' ? brief : `${brief.replace(/\.$/, '')}. Unit: ${unit}.`;
-  const lines = wrap(comment, 110);
-  const doc =
-    lines.length === 1
-      ? `  /** ${lines[0]} */\n`
-      : `  /**\n${lines.map((line) => `   * ${line}\n`).join('')}   */\n`;
+  const line = `  /** ${comment} */\n`;
+  const lines = wrap(comment, 110).map((each) => `   * ${each}\n`);
+  const doc = line.length <= 121 ? line : `  /**\n${lines.join('')}   */\n`;
   return `${doc}  ${toField(name)}${isRequired ? '' : '?'}: ${FIELD_TYPES[type]};\n`;
 }
 

@@ -123,7 +123,10 @@ export interface RequestRecord {
    * `only_candidate`, `next_after_failure`, `ramp`, `retry_of_failing` or `none_healthy`.
    */
   route_reason?: string;
-  /** How many replicas `replica` was chosen from, itself included; if absent, all that serve the model. Unit: replicas. */
+  /**
+   * How many replicas `replica` was chosen from, itself included; if absent, all that serve the model. Unit:
+   * replicas.
+   */
   route_candidates?: number;
   /**
    * How many others that serve the model were ruled out, by the first that applies: `tried`, `drained`,
