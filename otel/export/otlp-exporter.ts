@@ -53,7 +53,9 @@ export function createOtlpExporter(
     collector: options,
     async exportBatch(encodedSpans, signal) {
       const end = new AbortController();
-      const deadline = setTimeout(() => end.abort(new UnansweredError('timeout')), options.timeoutMs);
+      const onDeadline = () => end.abort(new UnansweredError('timeout'));
+      // After a stall of the event loop the answer may be there, and is read before: else the batch is sent twice.
+      const deadline = setTimeout(() => setImmediate(onDeadline), options.timeoutMs);
       const onAbort = () => end.abort(new UnansweredError('aborted'));
       signal.addEventListener('abort', onAbort, { once: true });
       try {

@@ -58,7 +58,8 @@ export function destroy(client: {
 /** Rejects if the server does not answer within a deadline. */
 export async function withDeadline<T>(work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new StoreTimeout()), DEADLINE_MS);
+  // After a stall of the event loop the answer may be there, and is read before.
+  const timer = setTimeout(() => setImmediate(reject, new StoreTimeout()), DEADLINE_MS);
   try {
     return await Promise.race([work, promise]);
   } finally {

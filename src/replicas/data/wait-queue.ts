@@ -58,7 +58,7 @@ export class WaitQueue {
     if (ticket === null) return 'overloaded';
     const { promise: result, resolve: end } = Promise.withResolvers<WaitResult>();
     const waiter: Waiter = { model, context: { ...context, ticket }, end };
-    const timer = setTimeout(() => this.#end(waiter, 'overloaded'), timeoutMs);
+    const timer = setTimeout(() => setImmediate(() => this.#expire(waiter)), timeoutMs);
     void result.then(() => clearTimeout(timer));
     this.#waitersLike(waiter).add(waiter);
     this.#publishHeads();
@@ -115,6 +115,12 @@ export class WaitQueue {
       }
     }
     return false;
+  }
+
+  /** Runs when everything that has arrived was read: after a stall of the event loop, it may have made room. */
+  #expire(waiter: Waiter): void {
+    this.#serve();
+    this.#end(waiter, 'overloaded');
   }
 
   #end(waiter: Waiter, result: WaitResult): void {

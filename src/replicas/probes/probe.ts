@@ -77,7 +77,8 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
     this.#request = request;
     this.#isTls = isTls;
     this.#resolve = resolve;
-    this.#deadline = setTimeout(() => this.#onDeadline(), request.timeoutMs);
+    // After a stall of the event loop the answer may be there, and is read before.
+    this.#deadline = setTimeout(() => setImmediate(() => this.#onDeadline()), request.timeoutMs);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -120,6 +121,7 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   #onDeadline(): void {
+    if (this.#isOver) return;
     this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout', code: '' });
     this.#controller?.abort(new Error('probe timed out'));
   }

@@ -192,6 +192,16 @@ describe('there is no answer', () => {
     });
   });
 
+  test('but not if the answer came while the event loop stood still beyond the deadline', async () => {
+    collector.answerNext((response) => {
+      response.writeHead(200).end();
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+    });
+    expect(await createExporter({ timeoutMs: 500 }).exportBatch(ENCODED_SPANS, NEVER)).toMatchObject({
+      kind: 'taken',
+    });
+  });
+
   test('when the collector sends its answer byte by byte: the deadline covers the whole call', async () => {
     collector.answerNext((response) => {
       response.writeHead(200);

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '#testkit/pool.ts';
@@ -304,4 +306,23 @@ describe('the wait queue', () => {
 
     expect(replicaOf(await wait.result)).toBe('a');
   });
+});
+
+test('a wait that is over while the event loop stands still takes the room that was made meanwhile', async () => {
+  const { pool } = createLimited({ a: 1, b: 1, c: 1 });
+  const held = [lease(pool, 'm'), lease(pool, 'm')];
+  await using server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const replica = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const [gateway] = (await once(server, 'connection')) as [Socket];
+  gateway.once('data', () => held[0]?.[Symbol.dispose]());
+
+  replica.write('the end of a response');
+  const { result } = ask(pool, 'm', 20);
+  const endMs = performance.now() + 50;
+  while (performance.now() < endMs);
+
+  const found = replicaOf(await result);
+  replica.destroy();
+  expect(found).toBe('a');
 });
