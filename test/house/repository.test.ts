@@ -39,6 +39,12 @@ describe('the repository', () => {
     expect(matches(/(?:^|[\s"'`(=:])\/(?:work|home|root|Users)\/\w/, isOwnText)).toEqual([]);
   });
 
+  test('writes the members of an object one by one: a spread that only groups them hides them', () => {
+    // There it lets members pass that a type does not have.
+    const isFree = (file: string) => isCode(file) && !file.startsWith('lab/llama/');
+    expect(matches(/\.\.\.\{ ?[\w'"]/, isFree)).toEqual([]);
+  });
+
   test('names no registry in its lock file, so that it installs from any', () => {
     expect(matches(/"resolved":/, (file) => file === 'package-lock.json')).toEqual([]);
   });

@@ -166,7 +166,9 @@ describe('which requests count', () => {
       scene.pass(30);
       const sinceEpochMs = START_EPOCH_MS + 30_000 + stepMs;
       expect(await scene.ask('r0')).toMatchObject({
-        ...{ verdict: 'good', sinceEpochMs, fromEpochMs: sinceEpochMs },
+        verdict: 'good',
+        sinceEpochMs,
+        fromEpochMs: sinceEpochMs,
       });
     },
   );

@@ -19,20 +19,40 @@ const DAY_MS = 24 * HOUR_MS;
 /** @type {readonly [live: Range, ...past: Range[]]} */
 export const RANGES = [
   {
-    ...{ name: '5m', title: '5 minutes', words: 'the last 5 minutes', ms: 5 * MINUTE_MS },
-    ...{ step: '5s', stepMs: 5_000, everyPolls: 3 },
+    name: '5m',
+    title: '5 minutes',
+    words: 'the last 5 minutes',
+    ms: 5 * MINUTE_MS,
+    step: '5s',
+    stepMs: 5_000,
+    everyPolls: 3,
   },
   {
-    ...{ name: '1h', title: '1 hour', words: 'the last hour', ms: HOUR_MS },
-    ...{ step: '1m', stepMs: MINUTE_MS, everyPolls: 10 },
+    name: '1h',
+    title: '1 hour',
+    words: 'the last hour',
+    ms: HOUR_MS,
+    step: '1m',
+    stepMs: MINUTE_MS,
+    everyPolls: 10,
   },
   {
-    ...{ name: '1d', title: '1 day', words: 'the last 24 hours', ms: DAY_MS },
-    ...{ step: '15m', stepMs: 15 * MINUTE_MS, everyPolls: 30 },
+    name: '1d',
+    title: '1 day',
+    words: 'the last 24 hours',
+    ms: DAY_MS,
+    step: '15m',
+    stepMs: 15 * MINUTE_MS,
+    everyPolls: 30,
   },
   {
-    ...{ name: '7d', title: '7 days', words: 'the last 7 days', ms: 7 * DAY_MS },
-    ...{ step: '1h', stepMs: HOUR_MS, everyPolls: 150 },
+    name: '7d',
+    title: '7 days',
+    words: 'the last 7 days',
+    ms: 7 * DAY_MS,
+    step: '1h',
+    stepMs: HOUR_MS,
+    everyPolls: 150,
   },
 ];
 

@@ -119,7 +119,9 @@ function toWords({ kind, subject, details }) {
         .filter((each) => each !== '')
         .join(' of ');
       return {
-        ...{ lane: 'Rollouts', look: isGood(details) ? 'rollout' : 'failed', title },
+        lane: 'Rollouts',
+        look: isGood(details) ? 'rollout' : 'failed',
+        title,
         details: [outcome, text('sentence')].filter((each) => each !== '').join(': '),
       };
     }
@@ -131,19 +133,24 @@ function toWords({ kind, subject, details }) {
         .filter((name) => Number(details[name]) > 0)
         .map((name) => `${counted(Number(details[name]), 'replica')} ${name}`);
       return {
-        ...{ lane: 'Gateway', look: 'moment', title: 'Configuration reloaded' },
+        lane: 'Gateway',
+        look: 'moment',
+        title: 'Configuration reloaded',
         details: [...keys, ...replicas, ...by].join(', '),
       };
     }
     case 'health':
       return {
-        ...{ lane: 'Gateway', look: text('change') === 'replica_failing' ? 'failed' : 'moment' },
+        lane: 'Gateway',
+        look: text('change') === 'replica_failing' ? 'failed' : 'moment',
         title: `${subject} ${HEALTH.get(text('change')) ?? text('change')}`,
         details: text('reason') || [text('judge'), text('verdict')].filter((each) => each !== '').join(': '),
       };
     case 'start':
       return {
-        ...{ lane: 'Gateway', look: 'moment', title: 'The gateway started' },
+        lane: 'Gateway',
+        look: 'moment',
+        title: 'The gateway started',
         details: text('version') === '' ? '' : `version ${text('version')}`,
       };
     case 'stop':
@@ -193,8 +200,11 @@ function toRollout(events, nowMs) {
   const end = problem === undefined ? (isOver ? 'done' : 'under way') : toText(problem.details.outcome);
   const sentence = toText((problem ?? last)?.details.sentence);
   return {
-    ...{ lane: 'Rollouts', look: problem === undefined ? 'rollout' : 'failed' },
-    ...{ fromMs, untilMs: isOver ? toldMs : null, title: `Rollout of ${of}` },
+    lane: 'Rollouts',
+    look: problem === undefined ? 'rollout' : 'failed',
+    fromMs,
+    untilMs: isOver ? toldMs : null,
+    title: `Rollout of ${of}`,
     details: sentence === '' ? end : `${end}: ${sentence}`,
     steps: steps.filter((_, at) => events[at]?.details.step !== 'rollout'),
   };

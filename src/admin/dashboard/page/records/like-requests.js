@@ -32,7 +32,8 @@ export function toLikeQuery(record) {
   return {
     since: new Date(fromMs).toISOString(),
     until: new Date(fromMs + HOUR_MS).toISOString(),
-    ...{ endpoint, model },
+    endpoint,
+    model,
   };
 }
 

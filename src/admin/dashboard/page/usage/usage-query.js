@@ -51,7 +51,14 @@ export const STEPS = [
 
 /** @type {UsageView} */
 export const START_USAGE = {
-  ...{ by: 'tenant', and: null, span: 'today', from: '', to: '', step: '', of: null, named: '' },
+  by: 'tenant',
+  and: null,
+  span: 'today',
+  from: '',
+  to: '',
+  step: '',
+  of: null,
+  named: '',
 };
 
 /** A table of more rows is of no use to anybody. The rest is summed in one row. */
@@ -113,7 +120,9 @@ export function toDay(epochMs, timeZone) {
   // The dates of Sweden are those of ISO 8601.
   return new Intl.DateTimeFormat('sv-SE', {
     timeZone,
-    ...{ year: 'numeric', month: '2-digit', day: '2-digit' },
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
   }).format(epochMs);
 }
 
@@ -156,8 +165,12 @@ export function toSpanText({ since, until, time_zone, resolution }) {
 export function toMoment(time, timeZone) {
   return new Intl.DateTimeFormat('en', {
     timeZone,
-    ...{ year: 'numeric', month: 'short', day: 'numeric' },
-    ...{ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' },
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
   }).format(new Date(time));
 }
 

@@ -24,7 +24,9 @@ import { DIMENSIONS, toStepText } from './usage-query.js';
 const COLUMNS = [
   count('requests', 'Requests', 'requests'),
   {
-    ...{ id: 'errors', title: 'Errors', explain: 'A 5xx status, or a response that broke off' },
+    id: 'errors',
+    title: 'Errors',
+    explain: 'A 5xx status, or a response that broke off',
     of: ({ errors }) => errors,
     toText: ({ errors, requests }) =>
       errors === 0 ? '0' : `${formatCount(errors)} (${formatShare(errors, requests)})`,
@@ -34,12 +36,16 @@ const COLUMNS = [
   { ...count('cached', 'Cached', 'cached_tokens'), explain: 'Tokens in that came from a prefix cache' },
   count('tokens_out', 'Tokens out', 'completion_tokens'),
   {
-    ...{ id: 'gpu', title: 'GPU time', explain: 'Divided between the requests in flight at the same time' },
+    id: 'gpu',
+    title: 'GPU time',
+    explain: 'Divided between the requests in flight at the same time',
     of: ({ gpu_seconds }) => gpu_seconds,
     toText: ({ gpu_seconds }) => (gpu_seconds === 0 ? UNKNOWN : toHours(gpu_seconds)),
   },
   {
-    ...{ id: 'latency', title: 'Latency p95', explain: 'Of all requests, failed ones too' },
+    id: 'latency',
+    title: 'Latency p95',
+    explain: 'Of all requests, failed ones too',
     of: ({ e2e_ms }) => e2e_ms.p95 ?? 0,
     toText: ({ e2e_ms }) => formatMs(e2e_ms.p95),
   },
@@ -217,7 +223,9 @@ function toCostColumns({ total }) {
   return Object.keys(total.costs)
     .toSorted()
     .map((currency) => ({
-      ...{ id: `cost_${currency}`, title: `Cost ${currency}`, explain: 'What the GPU time costs' },
+      id: `cost_${currency}`,
+      title: `Cost ${currency}`,
+      explain: 'What the GPU time costs',
       of: ({ costs }) => costs[currency] ?? 0,
       toText: ({ costs }) => (costs[currency] === undefined ? UNKNOWN : formatCost(costs[currency])),
     }));
