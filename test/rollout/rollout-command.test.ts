@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
+import { createGate } from '#testkit/gates.ts';
 import { ADMIN_TOKEN } from '#testkit/start-gateway.ts';
 import { invoke } from '../cli/invoke.ts';
 import { answerError, asEngine, drainedNames, QUICK, setUp, TOKEN, underLoad } from './scene.ts';
@@ -26,6 +27,29 @@ test('a command has the replica as variables and as positional arguments', async
   expect(await roll('a', ...QUICK, '--exec', exec)).toMatchObject({ exitCode: 0 });
   const { origin, hostname, port } = new URL(replicas.get('a')?.url ?? '');
   expect(await readFile(log, 'utf8')).toBe(`a ${hostname} ${port} ${origin} a${hostname} ${origin}\n`);
+});
+
+test('what a drain warns of is said', async () => {
+  const { gateway, begin, replicas } = await setUp(['a', 'b']);
+  const limited = [...replicas.values()].map(({ name, url }) => ({
+    name,
+    url,
+    models: ['m'],
+    max_inflight: 1,
+  }));
+  gateway.writeConfig({ replicas: limited });
+  expect((await gateway.reload()).status).toBe(200);
+  const gate = createGate();
+  for (const replica of replicas.values()) replica.answer(gate.script);
+  const chats = [gateway.chat(), gateway.chat()];
+  for (const replica of replicas.values()) await replica.untilRequests(1);
+  const rollout = begin(['a', ...QUICK, '--exec', 'true']);
+  await rollout.untilWritten(
+    'a: On the replicas left for m there is room (max_inflight) for 0 of the 1 in flight: requests may have to wait.\n',
+  );
+  gate.open();
+  expect(await rollout.ended).toMatchObject({ exitCode: 0 });
+  await Promise.all(chats);
 });
 
 describe('nothing is drained', () => {

@@ -7,6 +7,8 @@ export interface DrainResult {
   readonly wasDrained: boolean;
   /** Whether it is on disk. If not, a restart forgets it. */
   readonly isStored: boolean;
+  /** Without a fleet: whether a later, opposite call came before, so that nothing has changed. */
+  readonly isOvertaken: boolean;
   /** How far it has propagated so far; null without a fleet. */
   readonly propagation: () => DrainPropagation | null;
   /** What the caller should know about this gateway although the call succeeded; null entries are left out. */
@@ -39,8 +41,9 @@ export async function changeDrain(
   });
   if (after === before) {
     await settled;
-    const warning = fleet === null && after.drained !== (action === 'drain') ? warnOfOvertaken(action) : null;
-    return { wasDrained: before.drained, isStored: true, propagation, warnings: [warning] };
+    const isOvertaken = fleet === null && after.drained !== (action === 'drain');
+    const warnings = isOvertaken ? [warnOfOvertaken(action)] : [];
+    return { wasDrained: before.drained, isStored: true, isOvertaken, propagation, warnings };
   }
   const ramp = after.rampMs === undefined ? {} : { rampMs: after.rampMs };
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
@@ -57,6 +60,7 @@ export async function changeDrain(
   return {
     wasDrained: before.drained,
     isStored,
+    isOvertaken: false,
     propagation,
     warnings: [
       isStored ? null : 'The state is applied but could not be stored: a restart forgets it.',

@@ -43,8 +43,8 @@ const drainSchema = z
       .boolean()
       .optional()
       .describe(
-        'In a fleet: whether a later, opposite call, perhaps on another gateway, has replaced this one. `drained` in ' +
-          '`replica` has the result.',
+        'Whether a later, opposite call, perhaps on another gateway, has replaced this one. `drained` in `replica` has ' +
+          'the result. Absent without a fleet, if none has.',
       ),
     unconfirmed: z
       .array(z.string())
@@ -227,7 +227,7 @@ function toDrainJson(
     replica: toJson(),
     was_drained: result.wasDrained,
     stored: result.isStored,
-    ...(propagation ?? {}),
+    ...(propagation ?? (result.isOvertaken ? { overtaken: true } : {})),
     ...(warning === '' ? {} : { warning }),
   };
 }

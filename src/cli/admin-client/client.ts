@@ -156,7 +156,9 @@ async function callAdmin(
   if (response.isOk && answer !== undefined) return answer;
   const { code, message, param } = toApiError(answer);
   if (code === undefined) {
-    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})`);
+    // What a server that speaks TLS answers to a request without it.
+    const hint = response.status === 400 && url.startsWith('http:') ? ': it may want https://' : '';
+    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})${hint}`);
   }
   throw new RefusedError(code, message ?? code, { param });
 }

@@ -50,22 +50,28 @@ export class RolloutGateways {
   }
 
   /**
-   * Drains on every gateway. Throws a DrainRefused if one of them refuses and the others are as before, and a
-   * RolloutStop or an UnreachableError if the replica may be drained now.
+   * Drains on every gateway. Resolves with what they warn of. Throws a DrainRefused if one of them refuses and the others
+   * are as before, and a RolloutStop or an UnreachableError if the replica may be drained now.
    */
-  async drain(name: string, { reason, isForced }: { reason: string; isForced: boolean }): Promise<void> {
+  async drain(
+    name: string,
+    { reason, isForced }: { reason: string; isForced: boolean },
+  ): Promise<readonly string[]> {
     const drained: AdminClient[] = [];
+    const warnings = new Set<string>();
     for (const client of this.#clients) {
       const call = { name, action: 'drain', reason, unlessLast: !isForced } as const;
       try {
-        const { wasDrained } = await this.#change(client, call);
+        const { wasDrained, warning } = await this.#change(client, call);
         if (!wasDrained) drained.push(client);
+        if (warning !== null) warnings.add(warning);
       } catch (error) {
         if (!(error instanceof RefusedError)) throw error;
         for (const each of drained) await this.#change(each, { name, action: 'undrain', reason, ramp: '0s' });
         throw new DrainRefused(toOneLine(error.reason));
       }
     }
+    return [...warnings];
   }
 
   /** Keeps a replica drained, for another reason. Throws as `drain` does. */
@@ -145,7 +151,7 @@ export class RolloutGateways {
   async #change(
     client: AdminClient,
     call: Parameters<typeof callDrain>[1],
-  ): Promise<{ readonly wasDrained: boolean }> {
+  ): Promise<{ readonly wasDrained: boolean; readonly warning: string | null }> {
     const retry = { maxMs: RETRY_MS, signal: this.#signal, onRetry: () => undefined };
     const answer = await callDrain(client, call, retry);
     if (memberOf(answer, 'overtaken') === true) {
@@ -157,6 +163,10 @@ export class RolloutGateways {
         `the ${call.action} is in force but not stored: a restart of the gateway forgets it`,
       );
     }
-    return { wasDrained: memberOf(answer, 'was_drained') === true };
+    const warning = memberOf(answer, 'warning');
+    return {
+      wasDrained: memberOf(answer, 'was_drained') === true,
+      warning: typeof warning === 'string' ? toOneLine(warning) : null,
+    };
   }
 }

@@ -22,10 +22,9 @@ export async function drain(state: ReplicaState, context: RollContext): Promise<
   try {
     checkForeign(await lookAtReplicas(name, gateways));
     if (stage === 'waiting') await store(name, { stage: 'draining' });
-    await gateways.drain(name, {
-      reason: toReason(settings.reason, marks[0]),
-      isForced: settings.isForced,
-    });
+    const reason = toReason(settings.reason, marks[0]);
+    const warnings = await gateways.drain(name, { reason, isForced: settings.isForced });
+    for (const warning of warnings) reporter.say(`${name}: ${warning}`);
   } catch (error) {
     // Otherwise it may be drained: a later run goes on with it.
     if (error instanceof DrainRefused && stage === 'waiting') await store(name, { stage: 'waiting' });

@@ -22,9 +22,10 @@ describe('a failed call of the admin API ends the command with one line and exit
   it.each([
     ['another kind of server answers', { status: 200, body: '<html>secret' }, 'status 200'],
     ['another kind of server refuses', { status: 404, body: { detail: 'Not Found' } }, 'status 404'],
-  ])('because %s', async (_, answer, reason) => {
+    ['a server wants TLS', { status: 400, body: '' }, 'status 400', ': it may want https://'],
+  ])('because %s', async (_, answer, reason, hint = '') => {
     const { url } = await startAdmin(() => answer);
-    const stderr = `gateway: ${url} does not answer like an admin API (${reason})\n`;
+    const stderr = `gateway: ${url} does not answer like an admin API (${reason})${hint}\n`;
     expect(await invoke(['stats', '--admin', url], TOKEN)).toEqual({ exitCode: 1, stdout: '', stderr });
   });
 

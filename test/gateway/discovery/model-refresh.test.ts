@@ -90,6 +90,7 @@ test('a drain that is called while an undrain still asks for the models is the l
 
   expect(await (await undrain).json()).toMatchObject({
     replica: { drained: true, reason: 'no', safe_to_stop: true },
+    overtaken: true,
     warning: 'A later drain, perhaps on another gateway, has replaced it.',
   });
   expect(await gateway.replicas()).toMatchObject([{ drained: true }, { drained: false }]);
