@@ -128,7 +128,7 @@ describe.skipIf(!isPossible)('the image, replayed without Docker', () => {
     await exited;
     expect(await runInside(JSON.parse(check), { files })).toMatchObject({
       code: 1,
-      err: expect.stringContaining('cannot be reached: ECONNREFUSED'),
+      err: expect.stringContaining('cannot be reached: connection refused'),
     });
   });
 
