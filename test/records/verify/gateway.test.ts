@@ -14,6 +14,8 @@ import type { VerifyReport } from '../../../src/records/verify/report.ts';
 import { invoke } from '../../cli/invoke.ts';
 
 const AWAY = { status: 503 };
+/** While the collector is away. Otherwise a busy machine takes longer to send the last ledger span. */
+const SHORT = { shutdown: { flush: '50ms' } };
 const LEDGER = { interval: '1h' };
 
 let stateDir: string;
@@ -44,7 +46,6 @@ const startWithCollector = (exporting: object = {}, more: object = {}) =>
     stateDir,
     config: {
       export: { retry: { initial: '1ms', max: '5ms' }, ledger: LEDGER, ...exporting },
-      shutdown: { flush: '50ms' },
       ...more,
     },
   });
@@ -113,7 +114,7 @@ describe('the records of a gateway are proven', () => {
 
   test('over a restart, with records and ledgers that the next start sends from the spool', async () => {
     collector.answerAlways(AWAY);
-    const first = await startWithCollector();
+    const first = await startWithCollector({}, SHORT);
     await serve(first, 5);
     await first.close();
     const spooled = await Promise.all(
@@ -151,7 +152,7 @@ describe('the records of a gateway are proven', () => {
 describe('what is not there is named exactly:', () => {
   test('records that a full queue has dropped, as the gateway declares', async () => {
     collector.answerAlways(AWAY);
-    const gateway = await startWithCollector({ queue_size: 4, batch_size: 2 });
+    const gateway = await startWithCollector({ queue_size: 4, batch_size: 2 }, SHORT);
     await serve(gateway, 10);
     await gateway.close();
     collector.answerAlways({});
