@@ -22,9 +22,9 @@ interface CallDetails extends Pick<ChangeDetails, 'rampMs' | 'version'> {
 }
 
 /**
- * Drains or undrains. Resolves when the state is applied and on disk, every worker has confirmed it, and the fleet had
- * time to read it. A later call may have come before: then nothing changes. If a later step fails, the result has a warning; the drain or undrain stays applied. Whether the
- * caller may do it is decided before, in routes/drain.ts.
+ * Drains or undrains, unless a later call came before this one: then nothing changes. Resolves when the state is applied
+ * and on disk, every worker has confirmed it, and the fleet had time to read it. If a later step fails, the result has a
+ * warning; the drain or undrain stays applied. Whether the caller may do it is decided before, in routes/drain.ts.
  */
 export async function changeDrain(
   replica: Pick<RegisteredReplica, 'name' | 'inflight'>,
