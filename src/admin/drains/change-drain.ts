@@ -7,10 +7,8 @@ export interface DrainResult {
   readonly wasDrained: boolean;
   /** Whether it is on disk. If not, a restart forgets it. */
   readonly isStored: boolean;
-  /** Without a fleet: whether a later, opposite call came before, so that nothing has changed. */
-  readonly isOvertaken: boolean;
-  /** How far it has propagated so far; null without a fleet. */
-  readonly propagation: () => DrainPropagation | null;
+  /** How far it has propagated so far. Without a fleet: no more than whether it is overtaken. */
+  readonly propagation: () => Partial<DrainPropagation>;
   /** What the caller should know about this gateway although the call succeeded; null entries are left out. */
   readonly warnings: readonly (string | null)[];
 }
@@ -41,26 +39,24 @@ export async function changeDrain(
   });
   if (after === before) {
     await settled;
-    const isOvertaken = fleet === null && after.drained !== (action === 'drain');
-    const warnings = isOvertaken ? [warnOfOvertaken(action)] : [];
-    return { wasDrained: before.drained, isStored: true, isOvertaken, propagation, warnings };
+    return { wasDrained: before.drained, isStored: true, propagation, warnings: [] };
   }
   const ramp = after.rampMs === undefined ? {} : { rampMs: after.rampMs };
   const done = { action, replica: name, inflight: replica.inflight, reason: after.reason };
   const logged = { ...done, ...(after.rampMs === undefined ? {} : { ramp_ms: after.rampMs }) };
   log.info({ ...logged, was_drained: before.drained, token_name: tokenName }, action);
+  // Not when it is answered: what overtakes it would be told before.
+  onAction({ ...done, ...ramp, wasDrained: before.drained, tokenName, startEpochMs });
   const storing = stored.then(
     () => true,
     () => false,
   );
   // When every worker has answered, a request whose replica was chosen before the drain has been sent.
   const [isStored, silentWorkers] = await Promise.all([storing, drains.confirm(name), settled]);
-  onAction({ ...done, ...ramp, wasDrained: before.drained, tokenName, startEpochMs });
   if (silentWorkers.length > 0) log.error({ replica: name, workers: silentWorkers }, 'drain not confirmed');
   return {
     wasDrained: before.drained,
     isStored,
-    isOvertaken: false,
     propagation,
     warnings: [
       isStored ? null : 'The state is applied but could not be stored: a restart forgets it.',
@@ -82,22 +78,20 @@ function set(
   { drains, fleet }: Pick<AdminCollaborators, 'drains' | 'fleet'>,
 ): Omit<FleetDrainChange, 'propagation'> & Pick<DrainResult, 'propagation'> {
   if (fleet !== null) return fleet.set(name, drained, details);
-  return { ...drains.set(name, drained, details), settled: Promise.resolve(), propagation: () => null };
+  const propagation = () => (drains.stateOf(name).drained === drained ? {} : { overtaken: true });
+  return { ...drains.set(name, drained, details), settled: Promise.resolve(), propagation };
 }
 
 /** What the caller should know about the propagation of a drain or an undrain; null if nothing. */
 export function warnOfPropagation(
   action: 'drain' | 'undrain',
-  { scope, overtaken, unconfirmed }: DrainPropagation,
+  { scope, overtaken, unconfirmed = [] }: Partial<DrainPropagation>,
 ): string | null {
-  if (overtaken) return warnOfOvertaken(action);
+  if (overtaken)
+    return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, has replaced it.`;
   if (scope === 'local') {
     return 'The shared state cannot be used: the other gateways receive it when it can be used again.';
   }
   if (action === 'undrain' || unconfirmed.length === 0) return null;
   return `Not confirmed yet by ${unconfirmed.join(', ')}, which may still send requests.`;
-}
-
-function warnOfOvertaken(action: 'drain' | 'undrain'): string {
-  return `A later ${action === 'drain' ? 'undrain' : 'drain'}, perhaps on another gateway, has replaced it.`;
 }

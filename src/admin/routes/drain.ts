@@ -221,13 +221,13 @@ function toDrainJson(
   result: DrainResult,
 ): z.output<typeof drainSchema> {
   const propagation = result.propagation();
-  const warnings = [...result.warnings, propagation === null ? null : warnOfPropagation(action, propagation)];
+  const warnings = [...result.warnings, warnOfPropagation(action, propagation)];
   const warning = warnings.filter((each) => each !== null).join(' ');
   return {
     replica: toJson(),
     was_drained: result.wasDrained,
     stored: result.isStored,
-    ...(propagation ?? (result.isOvertaken ? { overtaken: true } : {})),
+    ...propagation,
     ...(warning === '' ? {} : { warning }),
   };
 }

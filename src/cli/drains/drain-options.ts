@@ -45,7 +45,7 @@ export function printWarnings(stderr: TextSink, name: string, answer: unknown): 
   return isStored;
 }
 
-/** Whether a later opposite call, on another gateway of the fleet, took effect instead. The warning says so. */
+/** Whether a later, opposite call took effect instead. The warning says so. */
 export function isOvertaken(answer: unknown): boolean {
   return memberOf(answer, 'overtaken') === true;
 }

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { startFleet } from './start-fleet.ts';
+import { type FleetGateway, startFleet } from './start-fleet.ts';
+
+/** The drains on the timeline of a gateway. */
+async function drainsOn({ gateway }: FleetGateway): Promise<readonly { readonly kind: string }[]> {
+  const answer = await gateway.admin('/admin/timeline?since=1h');
+  const { events } = (await answer.json()) as { readonly events: readonly { readonly kind: string }[] };
+  return events.filter(({ kind }) => kind === 'drain');
+}
 
 test('a drain is one band on the timeline of every gateway, whichever began and ended it', async () => {
   await using fleet = await startFleet();
@@ -12,11 +19,24 @@ test('a drain is one band on the timeline of every gateway, whichever began and 
   await first.undrain('y');
   await second.until('y', ({ drained }) => !drained);
 
-  for (const { gateway } of [first, second]) {
-    const answer = await gateway.admin('/admin/timeline?since=1h');
-    const { events } = (await answer.json()) as { readonly events: readonly { readonly kind: string }[] };
-    expect(events.filter(({ kind }) => kind === 'drain')).toMatchObject([
+  for (const each of [first, second]) {
+    expect(await drainsOn(each)).toMatchObject([
       { subject: 'y', until: expect.any(String), details: { reason: 'new weights' } },
     ]);
   }
+});
+
+test('a drain that an undrain at another gateway overtook is a band that ends', async () => {
+  await using fleet = await startFleet();
+  const [first, second] = await Promise.all([
+    fleet.start('gw-a', {}, { history: {} }),
+    fleet.start('gw-b', {}, { history: {} }),
+  ]);
+  first.link.delayBy(236);
+  const drained = first.drain('x');
+  await first.until('x', (replica) => replica.drained);
+  await second.undrain('x');
+  expect(await drained).toMatchObject({ overtaken: true });
+
+  expect(await drainsOn(first)).toMatchObject([{ subject: 'x', until: expect.any(String) }]);
 });

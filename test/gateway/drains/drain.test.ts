@@ -79,7 +79,11 @@ describe('?wait', () => {
     await untilDrained(gateway);
     await call(gateway, 'a/undrain');
 
-    expect(await waiting).toMatchObject({ replica: { drained: false, safe_to_stop: false } });
+    expect(await waiting).toMatchObject({
+      replica: { drained: false, safe_to_stop: false },
+      overtaken: true,
+      warning: 'A later undrain, perhaps on another gateway, has replaced it.',
+    });
   });
 
   test('keeps the drain when whoever waits leaves, and holds no shutdown', async () => {

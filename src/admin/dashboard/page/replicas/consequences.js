@@ -3,7 +3,7 @@ import { counted } from '../elements/format.js';
 import { toSilentStreams, toStateKind, toWord } from './state.js';
 
 /** The response to a drain or an undrain: how far it has propagated in a fleet, and a warning. */
-/** @typedef {{ scope?: 'fleet' | 'local', unconfirmed?: readonly string[], warning?: string }} DrainResponse */
+/** @typedef {{ scope?: 'fleet' | 'local', overtaken?: boolean, unconfirmed?: readonly string[], warning?: string }} DrainResponse */
 /** @typedef {{ readonly isSevere: boolean, readonly text: string }} Consequence */
 
 /**
@@ -198,7 +198,8 @@ function toBackground(background) {
  * @param {string} name
  * @param {DrainResponse} response
  */
-export function toDone(action, name, { scope, unconfirmed = [] }) {
+export function toDone(action, name, { scope, overtaken, unconfirmed = [] }) {
+  if (overtaken) return `The ${action} of ${name} did not last.`;
   const isOnlyHere = scope === 'local' || unconfirmed.length > 0;
   if (action === 'undrain')
     return isOnlyHere

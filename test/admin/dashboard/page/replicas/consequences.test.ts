@@ -158,3 +158,9 @@ test('the message does not speak for gateways that may not know of the drain yet
     );
   }
 });
+
+test('the message of a call that a later one has replaced does not say that it is in force', () => {
+  const answer = { scope: 'fleet' as const, overtaken: true, unconfirmed: [] };
+  expect(toDone('drain', 'a', answer)).toBe('The drain of a did not last.');
+  expect(toDone('undrain', 'a', { overtaken: true })).toBe('The undrain of a did not last.');
+});
