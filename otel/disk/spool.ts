@@ -104,11 +104,11 @@ class SpoolFullError extends Error {
   readonly code = 'spool_full';
 }
 
-/** The bytes of all files in a directory. */
+/** The bytes of all files in a directory. One that was just sent may vanish meanwhile. */
 async function sizeOf(directory: string): Promise<number> {
   const names = await readdir(directory);
-  const sizes = await Promise.all(names.map(async (name) => (await lstat(join(directory, name))).size));
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const found = await Promise.allSettled(names.map((name) => lstat(join(directory, name))));
+  return found.reduce((sum, each) => sum + (each.status === 'fulfilled' ? each.value.size : 0), 0);
 }
 
 /** The spans from `start` that fit in one file: at least one, and no more than `most`. */

@@ -1,6 +1,8 @@
+import { rmSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createQuietLog } from '#testkit/otel/quiet-log.ts';
 import { openSpool, type Spool } from '../../../otel/disk/spool.ts';
@@ -61,6 +63,19 @@ test('only the owner can read the spool', async () => {
 test('a spool that was never needed has no directory', async () => {
   expect(await (await open()).next()).toBeUndefined();
   expect(await readdir(parent)).toEqual([]);
+});
+
+test('files that vanish while the room is counted cost no record', async () => {
+  await mkdir(directory, { recursive: true });
+  const others = Array.from({ length: 800 }, (_, index) => join(directory, `${index}`));
+  for (const path of others) writeFileSync(path, '');
+  const stored = (await open()).put(spansOf(1));
+  // One in each turn, so that some are listed and gone when they are looked at.
+  for (const path of others.toReversed()) {
+    await setImmediate();
+    rmSync(path);
+  }
+  expect(await stored).toBe(1);
 });
 
 test('a file is removed when all of its records are settled, and shortened when some are', async () => {
