@@ -65,7 +65,8 @@ async function proveStatement(
 
 /** A public key in base64, or the file that has it. */
 async function readKey(given: string): Promise<StatementKey> {
-  return readStatementKey(given) ?? (await loadStatementKey(given, `--public-key ${toOneLine(given)}`));
+  const file = `--public-key ${toOneLine(given)} is no public key in base64 (44 characters), and as a file it`;
+  return readStatementKey(given) ?? (await loadStatementKey(given, file));
 }
 
 function toSource(path: string, invocation: Invocation): RecordSource {

@@ -342,5 +342,10 @@ describe('the command line', () => {
       expect((await invoke(['verify', '--statement', file, ...wrong, file])).exitCode).toBe(2);
     }
     expect((await invoke(['verify', '--public-key', publicKey, file])).exitCode).toBe(2);
+    const short = await invoke(['verify', '--statement', file, '--public-key', 'AAAA', file]);
+    expect(short.exitCode).toBe(2);
+    expect(short.stderr).toMatch(
+      /--public-key AAAA is no public key in base64 \(44 characters\), and as a file it .*: there is no such file/,
+    );
   });
 });
