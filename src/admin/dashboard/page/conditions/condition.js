@@ -1,6 +1,6 @@
 /** @import { Overview } from '../../overview.ts' */
 /** @import { View } from '../app/view.js' */
-import { counted, formatAgo, formatMoment, toCapital } from '../elements/format.js';
+import { counted, formatAgo, formatMoment, toCapital, withLocalTimes } from '../elements/format.js';
 import { NO_FILTER } from '../records/filters.js';
 
 /** What the page says of a condition. It judges nothing: what is wrong is decided by the gateway. Pure. */
@@ -95,7 +95,10 @@ export function toSince({ since }, now) {
 export function toFigures({ figure_texts }) {
   return Object.entries(figure_texts)
     .filter(([, text]) => text !== '')
-    .map(([name, text]) => [toCapital(name.replaceAll('_', ' ')), text.replace(/^[,:] /, '')]);
+    .map(([name, text]) => [
+      toCapital(name.replaceAll('_', ' ')),
+      withLocalTimes(text.replace(/^[,:] /, '')),
+    ]);
 }
 
 /**

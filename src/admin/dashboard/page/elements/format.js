@@ -91,6 +91,14 @@ export function formatMoment(time, now) {
 }
 
 /**
+ * A text of the gateway, whose times are RFC 3339, with these as the page shows its own.
+ * @param {string} text
+ */
+export function withLocalTimes(text) {
+  return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => formatMoment(time, Date.now()));
+}
+
+/**
  * A time of day in the reader's time zone.
  * @param {string | number} time RFC 3339, or milliseconds of the epoch
  */

@@ -2,7 +2,7 @@
 /** @import { Band, Happening, Lane } from './timeline.js' */
 /** @import { Span } from './range.js' */
 import { byId, create, setAttribute, setChildren, setText } from '../elements/dom.js';
-import { counted, formatDay, formatMinute } from '../elements/format.js';
+import { counted, formatDay, formatMinute, withLocalTimes } from '../elements/format.js';
 import { toTicks } from './range.js';
 import { toHappenings, toLabel, toLanes } from './timeline.js';
 
@@ -57,24 +57,30 @@ export class TimelineStrip {
     const untilMs = Date.parse(timeline.until);
     const span = { fromMs: untilMs - range.ms, untilMs };
     const happenings = toHappenings(timeline.events, untilMs);
-    this.#shown = { happenings, span };
-    this.#showLanes(toLanes(happenings, span));
-    this.#showAxis();
-    this.#all.hidden = happenings.length === 0;
     setText(this.#all, `List ${counted(happenings.length, 'event')}`);
     const nothing = happenings.length === 0 ? `Nothing happened in ${range.words}.` : '';
     const older = timeline.next === null ? '' : 'Only the newest 1,000 events are shown.';
-    setText(this.#note, [nothing, older, timeline.note ?? ''].filter((text) => text !== '').join(' '));
+    const note = withLocalTimes(timeline.note ?? '');
+    this.#draw(happenings, span, [nothing, older, note].filter((text) => text !== '').join(' '));
     return happenings;
   }
 
   /** Shows a text instead. @param {string} text */
   showNote(text) {
-    this.#shown = { happenings: [], span: this.#shown.span };
-    this.#showLanes([]);
+    this.#draw([], this.#shown.span, text);
+  }
+
+  /**
+   * @param {readonly Happening[]} happenings
+   * @param {Span} span
+   * @param {string} note
+   */
+  #draw(happenings, span, note) {
+    this.#shown = { happenings, span };
+    this.#showLanes(toLanes(happenings, span));
     this.#showAxis();
-    this.#all.hidden = true;
-    setText(this.#note, text);
+    this.#all.hidden = happenings.length === 0;
+    setText(this.#note, note);
   }
 
   /** @param {readonly Lane[]} lanes */

@@ -2,6 +2,7 @@
 /** @import { Filter, ShownRecord } from './filters.js' */
 import { fetchRecords } from '../app/api.js';
 import { session } from '../app/session.js';
+import { withLocalTimes } from '../elements/format.js';
 
 /** So many records are loaded at a time. */
 const PAGE = '200';
@@ -67,10 +68,9 @@ export class PastRecords {
   show(wanted) {
     const key = JSON.stringify([wanted.range.name, wanted.list, wanted.filter]);
     if (key === this.#key) return;
+    this.clear();
     this.#key = key;
     this.#wanted = wanted;
-    this.#records = [];
-    this.#next = null;
     this.#note = 'Looking in the history …';
     void this.#load({});
   }
@@ -103,7 +103,7 @@ export class PastRecords {
       const { records, history } = result.value;
       this.#records = [...this.#records, ...records];
       this.#next = history?.next ?? null;
-      this.#note = history?.note ?? '';
+      this.#note = withLocalTimes(history?.note ?? '');
     } else {
       // It is asked again when something else is chosen.
       this.#note = result.kind === 'failed' ? result.message : '';

@@ -1,5 +1,5 @@
 /** @import { UsageJson } from '../../../routes/history/usage.ts' */
-import { formatCount, formatMoment } from '../elements/format.js';
+import { formatCount, formatMoment, withLocalTimes } from '../elements/format.js';
 
 /** What the part about usage asks the history, and what it says of the answer. Pure. */
 
@@ -209,7 +209,7 @@ export function toNotes({ rows, note, gaps, until }) {
   const more = gaps.length > MAX_GAPS ? [`${formatCount(gaps.length - MAX_GAPS)} more gaps are older.`] : [];
   return [
     ...(rows.length === 0 ? ['No request arrived in this span.'] : []),
-    ...(note === null ? [] : [note]),
+    ...(note === null ? [] : [withLocalTimes(note)]),
     ...gaps.slice(0, MAX_GAPS).map((gap) => toGapText(gap, until)),
     ...more,
   ];

@@ -79,6 +79,9 @@ test('figures have names and units, and those without a value are left out', () 
   const held = ', held by 3 silent streams at a';
   const limit = toCondition({ id: 'tenant_limit_reached', subject: 'acme', figures: { ...figures, held } });
   expect(toFigures(limit).at(-1)).toEqual(['Held', 'held by 3 silent streams at a']);
+  const expiring = { left: 3_600, ends: '2026-11-21T13:00:00Z' };
+  const certificate = { id: 'certificate_ends_in_1_day', subject: 'a', figures: expiring } as const;
+  expect(toFigures(toCondition(certificate)).at(-1)?.[1]).toMatch(/^(Nov 2\d, 2026, )?\d\d:\d\d:00$/);
   const filling = { queued: 9_000, capacity: 16_384, left: 240 };
   expect(toFigures(toCondition({ id: 'queue_filling', subject: '', figures: filling })).at(-1)).toEqual([
     'Left',

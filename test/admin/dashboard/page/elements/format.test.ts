@@ -8,6 +8,7 @@ import {
   formatMs,
   formatRate,
   formatShare,
+  withLocalTimes,
 } from '../../../../../src/admin/dashboard/page/elements/format.js';
 
 test.each([
@@ -85,4 +86,12 @@ test('a moment of another day has its date', () => {
   const now = '2026-11-21T12:10:00.000Z';
   expect(formatMoment(now, now)).toMatch(/^\d\d:\d\d:\d\d$/);
   expect(formatMoment('2026-11-18T12:10:00.000Z', now)).toMatch(/^Nov 18, 2026, \d\d:/);
+});
+
+test('a time in a text of the gateway is that of the reader', () => {
+  const local = formatMoment('2026-11-18T12:10:00Z', Date.now());
+  expect(withLocalTimes('Events before 2026-11-18T12:10:00Z are not kept.')).toBe(
+    `Events before ${local} are not kept.`,
+  );
+  expect(withLocalTimes('No request of this tenant.')).toBe('No request of this tenant.');
 });

@@ -82,6 +82,13 @@ describe('an answer', () => {
     expect(toNotes(makeUsage({ note }))).toEqual(['No request arrived in this span.', note]);
   });
 
+  test('tells the times of a note in the zone of the reader, as all others', () => {
+    const note = 'Requests before 2026-11-20T10:00:00Z are not kept.';
+    expect(toNotes(makeUsage({ note })).at(-1)).toMatch(
+      /^Requests before Nov (19|20|21), 2026, \d\d:\d\d:00 are not kept\.$/,
+    );
+  });
+
   test('says what is missing and why, and how many gaps are older', () => {
     const gap = { from: '2026-11-21T10:00:00.000Z', until: '2026-11-21T10:01:00.000Z' };
     const gaps = [
