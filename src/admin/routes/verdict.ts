@@ -71,6 +71,7 @@ const pairsSchema = z
     skipped: z
       .record(z.string(), count())
       .describe('Requests that were not copied although it was their turn, by reason.'),
+    currency: z.string().describe('A code of ISO 4217.'),
     candidate: sideSchema,
     baseline: sideSchema,
   })

@@ -57,6 +57,8 @@ export interface JudgeCollaborators extends PodLabelsCollaborators {
   readonly pairLog: PairLog;
   readonly registry: Pick<ReplicaRegistry, 'replicas'>;
   readonly routingPolicy: () => string;
+  /** Of the prices of replicas. */
+  readonly currency: string;
   /** The other gateways of a fleet; null: there is none. */
   readonly exchange: JudgeExchange | null;
   /** Milliseconds since 1970. */
@@ -242,9 +244,9 @@ export class GatewayJudge {
   }
 
   #toReport(running: RunningPairs, { candidate, baseline }: Groups): PairsReport {
-    const { replicas } = this.#collaborators.registry;
-    const of = (names: ReadonlySet<string>) => replicas.filter(({ name }) => names.has(name));
-    return toPairsReport(running, { candidate: of(candidate), baseline: of(baseline) });
+    const { registry, currency } = this.#collaborators;
+    const of = (names: ReadonlySet<string>) => registry.replicas.filter(({ name }) => names.has(name));
+    return toPairsReport(running, { candidate: of(candidate), baseline: of(baseline), currency });
   }
 
   /**

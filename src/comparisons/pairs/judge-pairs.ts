@@ -19,6 +19,7 @@ export interface PairsReport {
   readonly waiting: number;
   /** Requests that were not copied since the candidate is a shadow, by reason. */
   readonly skipped: Readonly<Record<string, number>>;
+  readonly currency: string;
   readonly candidate: SideReport;
   readonly baseline: SideReport;
 }
@@ -78,9 +79,8 @@ function toFigures({ ratios, own, peer }: PairFigures): Verdict['figures'] {
 /** What the pairs show, for a report. The replicas: those of each side, for their prices. */
 export function toPairsReport(
   { comparison: { figures }, skipsOf, waiting }: RunningPairs,
-  replicas: {
-    readonly candidate: readonly RegisteredReplica[];
-    readonly baseline: readonly RegisteredReplica[];
+  replicas: Readonly<Record<'candidate' | 'baseline', readonly RegisteredReplica[]>> & {
+    readonly currency: string;
   },
 ): PairsReport {
   const { compared, equal, partsAfter, again } = figures.outputs;
@@ -96,6 +96,7 @@ export function toPairsReport(
     tool_calls: figures.tools,
     waiting,
     skipped: skipsOf(replicas.candidate.map(({ name }) => name)),
+    currency: replicas.currency,
     candidate: toSide(figures.own, replicas.candidate),
     baseline: toSide(figures.peer, replicas.baseline),
   };
@@ -106,17 +107,15 @@ function toSide(side: SideTally, replicas: readonly RegisteredReplica[]): SideRe
   const prices = replicas.map(({ config: { gpuCount, gpuHourPrice } }) =>
     gpuCount === null || gpuHourPrice === null ? Number.NaN : gpuCount * gpuHourPrice,
   );
-  // Not a number if one is not known, or there is none.
   const pricePerHour = prices.reduce((sum, price) => sum + price, 0) / prices.length;
+  // Not a finite number if a price is not known, or there is no replica or no token.
+  const cost = ((pricePerHour * busySeconds) / 3600 / completionTokens) * 1e6;
   return {
     errors,
     finishes,
     completion_tokens: completionTokens,
     mean_inflight: answers === 0 ? 0 : round(inflight / answers),
-    cost_per_million:
-      Number.isNaN(pricePerHour) || completionTokens === 0
-        ? null
-        : round(((pricePerHour * busySeconds) / 3600 / completionTokens) * 1e6),
+    cost_per_million: Number.isFinite(cost) ? round(cost) : null,
   };
 }
 

@@ -33,6 +33,7 @@ export async function composeJudge(
     registry,
     listPods,
     routingPolicy: () => inEffect.config.routing.policy,
+    currency: inEffect.config.currency,
     exchange: openChannel === null ? null : new JudgeExchange(openChannel),
   });
   parts.add('watches', { start: () => judge.start() });

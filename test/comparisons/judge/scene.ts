@@ -84,6 +84,7 @@ export function createScene({
           return [...replicas].map(([name, replica]) => toRegistered(name, replica, clock.nowMs));
         },
       },
+      currency: 'EUR',
       routingPolicy: () => policy,
       exchange,
       async listPods() {

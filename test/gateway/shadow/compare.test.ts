@@ -9,7 +9,12 @@ const TOKEN = { SVC_ADMIN_TOKEN: ADMIN_TOKEN };
 
 describe('gateway compare', () => {
   test('makes a replica a shadow, writes a report, and lets it serve again', async () => {
-    await using scene = await startShadowScene({ role: 'serve', shadow: { max_inflight: 50 } });
+    await using scene = await startShadowScene({
+      role: 'serve',
+      shadow: { max_inflight: 50 },
+      config: { currency: 'CHF', gpu_hour_price: { H100: 3_600 } },
+      replica: { gpu_model: 'H100', gpu_count: 1 },
+    });
     const { gateway, a, s } = scene;
     a.answer(words('The capital ', 'is Paris'));
     s.answer(words('The capital ', 'is Lyon'));
@@ -30,6 +35,7 @@ describe('gateway compare', () => {
 
     expect(outcome.stdout).toContain('pairs of answers to the same requests');
     expect(outcome.stdout).toContain('| time to the first token | ×');
+    expect(outcome.stdout).toMatch(/^\| cost of .* \| [\d.]+ CHF \| [\d.]+ CHF \|$/m);
     expect([3, 4]).toContain(outcome.exitCode);
     expect((await gateway.replicas())[1]).toMatchObject({ shadow: null, drained: false });
     expect(s.requests.length).toBeGreaterThan(served);

@@ -33,16 +33,22 @@ export async function startShadowScene({
   shadow = {},
   workers = 1,
   config = {},
+  replica = {},
   ...options
 }: Partial<StartGatewayOptions> & {
   readonly role?: 'shadow' | 'serve';
   readonly shadow?: Readonly<Record<string, unknown>>;
   readonly workers?: number;
+  /** What both replicas have in the configuration, too. */
+  readonly replica?: Readonly<Record<string, unknown>>;
 } = {}): Promise<ShadowScene> {
   const replicas = await startFakeReplicas('a', 's');
   const [a, s] = replicas;
   const gateway = await startGateway({
-    replicas: [toConfigured(a), { ...toConfigured(s), role }],
+    replicas: [
+      { ...toConfigured(a), ...replica },
+      { ...toConfigured(s), ...replica, role },
+    ],
     ...options,
     config: { gateway: { workers }, shadow: { requests: '100%', ...shadow }, ...config },
   });

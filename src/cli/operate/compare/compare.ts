@@ -58,10 +58,8 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
     await begin();
     let found = await callVerdict([admin], question);
     let shown = '';
-    for (;;) {
-      const isOver = shutdown.aborted || performance.now() >= endMs;
-      // A verdict that is known does not end it: who asks for half an hour wants the figures of half an hour.
-      if (isOver) break;
+    // A verdict that is known does not end it: who asks for half an hour wants the figures of half an hour.
+    while (!shutdown.aborted && performance.now() < endMs) {
       await sleep(LOOK_EVERY_MS, undefined, { signal: shutdown }).catch(() => undefined);
       await checkShadows(admin, since);
       if (performance.now() - renewedMs >= RENEW_EVERY_MS) {

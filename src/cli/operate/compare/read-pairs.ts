@@ -1,5 +1,6 @@
 import { itemsOf, memberOf } from '#base/parsed';
 import { toOneLine } from '#cli/terminal';
+import { toCostText } from '../../tables/cost-text.ts';
 
 /** A measure, by the name that people have for it, with how many times that of its primary the shadow's value is. */
 export interface ComparedRatio {
@@ -18,8 +19,8 @@ export interface ComparedSide {
   readonly finishes: readonly (readonly [reason: string, count: number])[];
   readonly tokens: number;
   readonly meanInflight: number;
-  /** Null without prices. */
-  readonly costPerMillion: number | null;
+  /** With its currency; null without prices. */
+  readonly costPerMillion: string | null;
 }
 
 /** What a report says. All texts of it come from elsewhere, and are on one line. */
@@ -68,9 +69,10 @@ export function readPairs(
   const pairs = memberOf(answer, 'pairs');
   const outputs = memberOf(pairs, 'outputs');
   const tools = memberOf(pairs, 'tool_calls');
+  const baseline = toSide(answer, 'baseline');
   const times = ['since', 'until'].map((name) => String(memberOf(answer, name)));
   return {
-    title: toOneLine(`${candidate} beside ${namesOf(answer, 'baseline')}`),
+    title: toOneLine(`${candidate} beside ${baseline.names}`),
     verdict: toOneLine(String(memberOf(answer, 'verdict'))),
     sentence: toOneLine(`${candidate} ${String(memberOf(answer, 'sentence'))}`),
     settings: toOneLine(`${share} of the requests were copied for ${length}, ${times.join(' to ')}`),
@@ -91,8 +93,8 @@ export function readPairs(
     },
     again: countsOf(memberOf(outputs, 'again')).map(([what, count]) => [AGAIN[what] ?? what, count]),
     tools: { compared: numberOf(tools, 'compared'), same: numberOf(tools, 'same') },
-    candidate: toSide(memberOf(pairs, 'candidate'), namesOf(answer, 'candidate')),
-    baseline: toSide(memberOf(pairs, 'baseline'), namesOf(answer, 'baseline')),
+    candidate: toSide(answer, 'candidate'),
+    baseline,
     skipped: countsOf(memberOf(pairs, 'skipped')),
   };
 }
@@ -102,20 +104,18 @@ function toPairsText(compared: number, waiting: number): string {
   return `${(compared + waiting).toLocaleString('en')} pairs of answers to the same requests${rest}`;
 }
 
-function toSide(side: unknown, names: string): ComparedSide {
+function toSide(answer: unknown, name: 'candidate' | 'baseline'): ComparedSide {
+  const pairs = memberOf(answer, 'pairs');
+  const side = memberOf(pairs, name);
   const cost = memberOf(side, 'cost_per_million');
   return {
-    names,
+    names: toOneLine(itemsOf(answer, name).map(String).join(', ')),
     errors: numberOf(side, 'errors'),
     finishes: countsOf(memberOf(side, 'finishes')),
     tokens: numberOf(side, 'completion_tokens'),
     meanInflight: numberOf(side, 'mean_inflight'),
-    costPerMillion: typeof cost === 'number' ? cost : null,
+    costPerMillion: typeof cost === 'number' ? toCostText(cost, memberOf(pairs, 'currency')) : null,
   };
-}
-
-function namesOf(answer: unknown, side: 'candidate' | 'baseline'): string {
-  return toOneLine(itemsOf(answer, side).map(String).join(', '));
 }
 
 function numberOf(value: unknown, name: string): number {

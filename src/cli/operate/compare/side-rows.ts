@@ -21,9 +21,9 @@ export function toSideRows(candidate: ComparedSide, baseline: ComparedSide): rea
         String(finishes.find(([name]) => name === reason)?.[1] ?? 0),
       ),
     ),
-    row('cost of a million tokens of completions', ({ costPerMillion, tokens }) => {
-      if (costPerMillion !== null) return costPerMillion.toFixed(2);
-      return tokens === 0 ? 'no tokens' : 'no prices';
-    }),
+    row(
+      'cost of a million tokens of completions',
+      ({ costPerMillion, tokens }) => costPerMillion ?? (tokens === 0 ? 'no tokens' : 'no prices'),
+    ),
   ];
 }
