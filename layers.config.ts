@@ -23,12 +23,12 @@ const TABLE = `
 #admin            #base #base/embedded #base/parsed #base/zone-clock #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
 #proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/gpu-time #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
 #otel/metrics     #otel/base #otel/collector #otel/encoding #otel/export #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
-#history          #base #base/embedded #otel/ledger #otel/otlp #otel/outcome #otel/record/registry #otel/span node:
+#history          #base #base/embedded #otel/base #otel/ledger #otel/otlp #otel/outcome #otel/record/registry #otel/span node:
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #rollout-board/facts #state-dir zod node:
 #rollout-board    #base/parsed #rollout-board/facts #state-dir zod node:
 #comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/blocks #verdict/judgement #verdict/pairs zod node:
-#fleet            #access/limits #base/parsed #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
+#fleet            #access/limits #base/parsed #otel/base #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/queue/shared #otel/record/registry
 #statement        #base #base/parsed #base/zone-clock #config/secrets #otel/ledger #otel/otlp #otel/record/registry #records/files zod node:
 #records          #otel/ledger #otel/otlp #otel/otlp-json #otel/record/registry #records/files node:
@@ -36,12 +36,12 @@ const TABLE = `
 #replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict/blocks node:
 #replicas/discovery #base #base/parsed #config #otel/base #replicas #replicas/health #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/terms undici node:
 #replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict #verdict/blocks node:
-#replicas/probes  #base/parsed #replicas/reachability #replicas/registry #replicas/terms undici node:
+#replicas/probes  #base/parsed #otel/base #replicas/reachability #replicas/registry #replicas/terms undici node:
 #replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
 #replicas/drains  #base/parsed #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
 #otel/ledger      #otel/base #otel/disk #otel/otlp #otel/record/registry
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
-#replicas         #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
+#replicas         #otel/base #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
 #otel/disk        #otel/base #otel/export #otel/files #otel/otlp node:
 #cli/admin-client #base #base/parsed #cli/command #cli/terminal #config/addresses #config/secrets undici node:
 #replicas/shared  #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/silence #shared-memory

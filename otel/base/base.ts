@@ -105,6 +105,21 @@ export const systemClock: Clock = {
 };
 
 /**
+ * Calls back after `ms`, when what has arrived by then has been read: after a stall of the event loop the awaited answer
+ * may be there. Returns what ends it before.
+ */
+export function startDeadline(ms: number, onDeadline: () => void): () => void {
+  let afterReads: NodeJS.Immediate | undefined;
+  const timer = setTimeout(() => {
+    afterReads = setImmediate(onDeadline);
+  }, ms);
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(afterReads);
+  };
+}
+
+/**
  * Waits for the work, at most `ms`; the work itself goes on. Resolves with its result, or with null if it takes longer.
  * Rejects as the work does.
  */

@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp 
 import { request as requestHttps } from 'node:https';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
-import { toErrorCode } from '#otel/base';
+import { startDeadline, toErrorCode } from '#otel/base';
 import { CONTENT_TYPES, type OtlpOptions } from '#otel/collector';
 import { type EncodedResourceSpans, joinBatch, joinJsonBatch } from '#otel/otlp';
 import { toCollectorMessage, toPartialSuccess } from './collector-answer.ts';
@@ -53,9 +53,8 @@ export function createOtlpExporter(
     collector: options,
     async exportBatch(encodedSpans, signal) {
       const end = new AbortController();
-      const onDeadline = () => end.abort(new UnansweredError('timeout'));
-      // After a stall of the event loop the answer may be there, and is read before: else the batch is sent twice.
-      const deadline = setTimeout(() => setImmediate(onDeadline), options.timeoutMs);
+      // Too early, it would send a batch twice.
+      const endDeadline = startDeadline(options.timeoutMs, () => end.abort(new UnansweredError('timeout')));
       const onAbort = () => end.abort(new UnansweredError('aborted'));
       signal.addEventListener('abort', onAbort, { once: true });
       try {
@@ -69,7 +68,7 @@ export function createOtlpExporter(
       } catch (error) {
         return { kind: 'unanswered', code: toErrorCode(error, 'network') };
       } finally {
-        clearTimeout(deadline);
+        endDeadline();
         signal.removeEventListener('abort', onAbort);
       }
     },

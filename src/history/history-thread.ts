@@ -1,5 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import { startThread } from '#base/embedded';
+import { startDeadline } from '#otel/base';
 import type {
   Batch,
   FromHistory,
@@ -37,7 +38,7 @@ interface ThreadListeners {
 interface Waiting {
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: HistoryRefusal) => void;
-  readonly timer: NodeJS.Timeout;
+  readonly endDeadline: () => void;
 }
 
 /** The main thread's side of the thread of the history. */
@@ -84,8 +85,9 @@ export class HistoryThread {
     if (this.#waiting.size >= MAX_QUERIES) throw new HistoryRefusal('busy');
     const id = ++this.#lastQuery;
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const timer = setTimeout(() => this.#settle(id, new HistoryRefusal('too_slow')), ANSWER_TIMEOUT_MS);
-    this.#waiting.set(id, { resolve, reject, timer });
+    const tooSlow = () => this.#settle(id, new HistoryRefusal('too_slow'));
+    const endDeadline = startDeadline(ANSWER_TIMEOUT_MS, tooSlow);
+    this.#waiting.set(id, { resolve, reject, endDeadline });
     this.#send({ kind: 'query', id, query });
     return await promise;
   }
@@ -130,7 +132,7 @@ export class HistoryThread {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return;
     this.#waiting.delete(id);
-    clearTimeout(waiting.timer);
+    waiting.endDeadline();
     if (outcome instanceof HistoryRefusal) waiting.reject(outcome);
     else waiting.resolve(outcome);
   }

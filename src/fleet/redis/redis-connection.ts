@@ -1,4 +1,5 @@
 import { createClient } from '@redis/client';
+import { startDeadline } from '#otel/base';
 
 /** For connecting, and for each round trip to the server. A read may take two. */
 const DEADLINE_MS = 1_000;
@@ -58,12 +59,11 @@ export function destroy(client: {
 /** Rejects if the server does not answer within a deadline. */
 export async function withDeadline<T>(work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  // After a stall of the event loop the answer may be there, and is read before.
-  const timer = setTimeout(() => setImmediate(reject, new StoreTimeout()), DEADLINE_MS);
+  const endDeadline = startDeadline(DEADLINE_MS, () => reject(new StoreTimeout()));
   try {
     return await Promise.race([work, promise]);
   } finally {
-    clearTimeout(timer);
+    endDeadline();
   }
 }
 

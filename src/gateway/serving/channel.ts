@@ -1,3 +1,5 @@
+import { startDeadline } from '#otel/base';
+
 /** A call that has arguments and perhaps a result. */
 type Call = (...args: never[]) => unknown;
 
@@ -78,7 +80,7 @@ export interface ChannelPort {
 interface OpenCall {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
-  readonly deadline: NodeJS.Timeout | undefined;
+  readonly endDeadline: (() => void) | undefined;
 }
 
 /** One end of a channel between two threads, each of which calls the other. */
@@ -147,15 +149,15 @@ export class Channel<Theirs> {
       const id = ++this.#lastId;
       this.#port.postMessage({ kind: 'call', id, name, args }, []);
       const tooLate = () => this.#take(id)?.reject(new Error(`${name} was not answered in time`));
-      const deadline = withinMs === null ? undefined : setTimeout(tooLate, withinMs);
-      this.#open.set(id, { resolve, reject, deadline });
+      const endDeadline = withinMs === null ? undefined : startDeadline(withinMs, tooLate);
+      this.#open.set(id, { resolve, reject, endDeadline });
     });
   }
 
   #take(id: number): OpenCall | undefined {
     const call = this.#open.get(id);
     this.#open.delete(id);
-    clearTimeout(call?.deadline);
+    call?.endDeadline?.();
     return call;
   }
 }

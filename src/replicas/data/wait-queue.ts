@@ -1,3 +1,4 @@
+import { startDeadline } from '#otel/base';
 import { isBefore, type WaitTable } from '#replicas/shared';
 import type { Lease, NoLease } from './lease.ts';
 import type { PickContext } from './open-candidates.ts';
@@ -58,8 +59,7 @@ export class WaitQueue {
     if (ticket === null) return 'overloaded';
     const { promise: result, resolve: end } = Promise.withResolvers<WaitResult>();
     const waiter: Waiter = { model, context: { ...context, ticket }, end };
-    const timer = setTimeout(() => setImmediate(() => this.#expire(waiter)), timeoutMs);
-    void result.then(() => clearTimeout(timer));
+    void result.then(startDeadline(timeoutMs, () => this.#expire(waiter)));
     this.#waitersLike(waiter).add(waiter);
     this.#publishHeads();
     // A replica may have become free before other threads could see this waiter.

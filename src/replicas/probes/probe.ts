@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { startDeadline } from '#otel/base';
 import { codeOf, type ReachabilityReason, toConnectionReason } from '#replicas/reachability';
 import type { RegisteredReplica } from '#replicas/registry';
 
@@ -66,7 +67,7 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   readonly #request: ProbeRequest;
   readonly #isTls: boolean;
   readonly #resolve: (result: ProbeResult) => void;
-  readonly #deadline: NodeJS.Timeout;
+  readonly #endDeadline: () => void;
   #controller: Dispatcher.DispatchController | null = null;
   #status = 0;
   readonly #chunks: Buffer[] = [];
@@ -77,8 +78,7 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
     this.#request = request;
     this.#isTls = isTls;
     this.#resolve = resolve;
-    // After a stall of the event loop the answer may be there, and is read before.
-    this.#deadline = setTimeout(() => setImmediate(() => this.#onDeadline()), request.timeoutMs);
+    this.#endDeadline = startDeadline(request.timeoutMs, () => this.#onDeadline());
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -121,7 +121,6 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   }
 
   #onDeadline(): void {
-    if (this.#isOver) return;
     this.#finish({ kind: 'failure', reason: this.#isConnected ? 'no_answer' : 'connect_timeout', code: '' });
     this.#controller?.abort(new Error('probe timed out'));
   }
@@ -135,7 +134,7 @@ class ProbeHandler implements Dispatcher.DispatchHandler {
   #finish(result: ProbeResult): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    clearTimeout(this.#deadline);
+    this.#endDeadline();
     this.#resolve(result);
   }
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import fc from 'fast-check';
@@ -17,6 +18,10 @@ interface Calls {
   doubleLate(value: number): Promise<number>;
   note(value: number): void;
   take(bytes: Uint8Array<ArrayBuffer>): void;
+}
+
+interface StalledCalls {
+  doubleSoon(value: number, state: Int32Array): Promise<number>;
 }
 
 const SOON_MS = 10;
@@ -102,6 +107,28 @@ describe('a call over a channel', () => {
     await deliverAll();
     expect(far.sent).toEqual([]);
     expect(await next).toBe(4);
+  });
+
+  test('that was answered while this thread stood still beyond the time is answered in time', async () => {
+    const far = new Worker(
+      `require('node:worker_threads').parentPort.on('message', ({ id, args: [value, state] }) => {
+        require('node:worker_threads').parentPort.postMessage({ kind: 'result', id, result: 2 * value });
+        Atomics.store(state, 0, 1);
+        Atomics.notify(state, 0);
+      })`,
+      { eval: true },
+    );
+    await once(far, 'online');
+    const channel = new Channel<StalledCalls>(far, { doubleSoon: { withinMs: () => SOON_MS } });
+    channel.serve({});
+    const state = new Int32Array(new SharedArrayBuffer(8));
+    const doubled = channel.calls.doubleSoon(2, state);
+    // Timers come next.
+    await setImmediate();
+    Atomics.wait(state, 0, 0);
+    Atomics.wait(state, 1, 0, 2 * SOON_MS);
+    expect(await doubled).toBe(4);
+    await far.terminate();
   });
 
   test('that has ended leaves no timer behind', async () => {
