@@ -18,7 +18,7 @@ const TABLE = `
 #cli              #access/certificates #access/clients #base #base/embedded #base/parsed #base/zone-clock #cli/admin-client #cli/arguments #cli/command #cli/terminal #config #config/addresses #config/secrets #config/values #gateway #otel/base #otel/record/registry #records #records/files #replicas/health-state #replicas/reachability #rollout #simulate #statement pino node:
 #gateway          #access/certificates #access/clients #access/jwt #access/limits #admin #background #base #base/embedded #comparisons #conditions #config #config/secrets #fleet #history #otel #otel/base #otel/collector #otel/export #otel/files #otel/ledger #otel/metrics #otel/otlp #otel/outcome #otel/queue #otel/queue/shared #otel/record/registry #otel/resource #otel/span #proxy #proxy/entry #rehearsal #replicas #replicas/control #replicas/discovery #replicas/drain-state #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/stored-responses #replicas/terms #rollout-board #shadow #shared-memory #state-dir #statement #wire #wire/client #wire/upstream pino node:
 #shadow           #base/parsed #json #otel/span #proxy #replicas #shared-memory #verdict/pairs #wire/message #wire/upstream node:
-#background       #access/limits #base #base/parsed #otel/record #otel/record/registry #otel/span #proxy #replicas/gpu-time #replicas/probes #replicas/registry #replicas/shared #state-dir node:
+#background       #access/limits #base #base/parsed #otel/base #otel/record #otel/record/registry #otel/span #proxy #replicas/gpu-time #replicas/probes #replicas/registry #replicas/shared #state-dir node:
 #otel             #otel/base #otel/collector #otel/disk #otel/export #otel/ledger #otel/metrics #otel/otlp #otel/queue #otel/queue/shared #otel/resource #otel/span @opentelemetry/ node:
 #admin            #base #base/embedded #base/parsed #base/zone-clock #comparisons #conditions #config/secrets #config/values #history #otel/base #otel/outcome #otel/queue #otel/record/registry #otel/span #replicas/discovery #replicas/drain-state #replicas/drains #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/terms #rollout-board #rollout-board/facts #wire #wire/client zod node:
 #proxy            #access/limits #base/embedded #config #json #json/bytes #json/strings #otel/base #otel/outcome #otel/record #otel/record/registry #otel/span #proxy/entry #replicas #replicas/gpu-time #replicas/reachability #replicas/stored-responses #replicas/terms #shared-memory #wire #wire/client #wire/message #wire/upstream node:
@@ -26,7 +26,7 @@ const TABLE = `
 #history          #base #base/embedded #otel/base #otel/ledger #otel/otlp #otel/outcome #otel/record/registry #otel/span node:
 #otel/span        #otel/base #otel/collector #otel/export #otel/otlp #otel/outcome #otel/queue #otel/record #otel/record/registry @opentelemetry/ node:
 #rollout          #base #base/parsed #cli/admin-client #cli/arguments #cli/command #cli/terminal #config/secrets #config/values #otel/files #rollout-board/facts #state-dir zod node:
-#rollout-board    #base/parsed #rollout-board/facts #state-dir zod node:
+#rollout-board    #base/parsed #otel/base #rollout-board/facts #state-dir zod node:
 #comparisons      #base/parsed #otel/outcome #otel/record/registry #replicas/discovery #replicas/registry #verdict #verdict/blocks #verdict/judgement #verdict/pairs zod node:
 #fleet            #access/limits #base/parsed #otel/base #replicas/drain-state #replicas/drains #replicas/stored-responses #replicas/terms #state-dir @redis/client node:
 #otel/queue       #otel/base #otel/disk #otel/export #otel/ledger #otel/otlp #otel/outcome #otel/queue/shared #otel/record/registry
@@ -35,10 +35,10 @@ const TABLE = `
 #records/files    #otel/disk #otel/otlp #otel/otlp-json node:
 #replicas/control #base #config #otel/base #replicas #replicas/discovery #replicas/drains #replicas/health #replicas/health-state #replicas/probes #replicas/reachability #replicas/registry #replicas/routing #replicas/shared #replicas/stored-responses #replicas/terms #state-dir #verdict/blocks node:
 #replicas/discovery #base #base/parsed #config #otel/base #replicas #replicas/health #replicas/probes #replicas/reachability #replicas/registry #replicas/shared #replicas/terms undici node:
-#replicas/health  #config #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict #verdict/blocks node:
+#replicas/health  #config #otel/base #replicas/health-state #replicas/probes #replicas/ramps #replicas/registry #replicas/routing #replicas/shared #replicas/silence #verdict #verdict/blocks node:
 #replicas/probes  #base/parsed #otel/base #replicas/reachability #replicas/registry #replicas/terms undici node:
 #replicas/registry #config #replicas #replicas/drain-state #replicas/drains #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/routing #replicas/shared #replicas/terms undici node:
-#replicas/drains  #base/parsed #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
+#replicas/drains  #base/parsed #otel/base #replicas/drain-state #replicas/ramps #replicas/shared #state-dir node:
 #otel/ledger      #otel/base #otel/disk #otel/otlp #otel/record/registry
 #cli/arguments    #base #base/parsed #cli/admin-client #cli/command node:
 #replicas         #otel/base #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/route #replicas/routing #replicas/shared #replicas/silence #replicas/stored-responses #replicas/terms #wire #wire/upstream undici node:
@@ -64,7 +64,7 @@ const TABLE = `
 #otel/collector   #otel/base @opentelemetry/ node:
 #rollout-board/facts #otel/base zod
 #otel/resource    #otel/base #otel/files @opentelemetry/ node:
-#state-dir        #otel/files node:
+#state-dir        #otel/base #otel/files node:
 #replicas/gpu-time,#replicas/health-state,#replicas/ramps,#replicas/silence #shared-memory
 #replicas/stored-responses #shared-memory node:
 #otel/outcome     #otel/record/registry

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Resource } from '@opentelemetry/resources';
-import { type Clock, systemClock, type TelemetryLog, waitAtMost } from '#otel/base';
+import { type Clock, type Log, systemClock, waitAtMost } from '#otel/base';
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { openFileExporter, openSpool, type RecordFileSettings } from '#otel/disk';
 import { createOtlpExporter, type ExportHealth, type RecordExporter } from '#otel/export';
@@ -70,7 +70,7 @@ export interface TelemetrySettings {
 export interface TelemetryCollaborators {
   /** Of the gateway: `service.version`, and the version of the scope. Default: unknown. */
   readonly version?: string | undefined;
-  readonly log: TelemetryLog;
+  readonly log: Log;
   /** Headers for the collector beside those of the variables. Default: none. */
   readonly collectorHeaders?: CollectorHeaders | undefined;
   /** Called with every record after it was queued or dropped. The encoded span is valid until the call returns. */
@@ -235,7 +235,7 @@ export async function startTelemetry(
 function startLedger(
   intervalMs: number | null,
   outbox: LedgerOutbox,
-  { clock, log }: { readonly clock: Clock; readonly log: TelemetryLog },
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): RecordLedger {
   if (intervalMs === null) return NO_LEDGER;
   return new Ledger(intervalMs, {

@@ -4,12 +4,10 @@
  * It never knows a record.
  */
 
-/** Where telemetry logs its own problems. A pino logger fits. */
-export interface TelemetryLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+/** The levels of a log that somebody writes to. A pino logger fits. */
+export type Log<Level extends 'debug' | 'info' | 'warn' | 'error' = 'info' | 'warn' | 'error'> = {
+  readonly [Each in Level]: (fields: object, message: string) => void;
+};
 
 /** Where a server is reached, as the conventions have it. */
 export interface ServerAddress {

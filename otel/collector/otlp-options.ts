@@ -6,7 +6,7 @@ import { createSecureContext } from 'node:tls';
 import { diag } from '@opentelemetry/api';
 import { getStringFromEnv } from '@opentelemetry/core';
 import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
-import { type TelemetryLog, TelemetrySettingError } from '#otel/base';
+import { type Log, TelemetrySettingError } from '#otel/base';
 import { CollectorHeaders, checkHeaders, NO_HEADER_TEXTS, type Signal } from './collector-headers.ts';
 import { CONTENT_TYPES, DEFAULT_PROTOCOL, isOtlpProtocol, type OtlpProtocol } from './otlp-protocol.ts';
 
@@ -42,7 +42,7 @@ export interface ConfiguredCollector {
  */
 export async function readOtlpOptions(
   configured: ConfiguredCollector,
-  log: TelemetryLog,
+  log: Log,
   signal: Signal = 'traces',
 ): Promise<OtlpOptions> {
   const { endpoint } = configured;
@@ -79,7 +79,7 @@ function variables(signal: Signal, suffix: string): readonly string[] {
 }
 
 /** The protocol of the first variable that is set. Any that the gateway does not have is a warning, and the default. */
-function readProtocol(signal: Signal, log: TelemetryLog): OtlpProtocol {
+function readProtocol(signal: Signal, log: Log): OtlpProtocol {
   for (const variable of variables(signal, 'PROTOCOL')) {
     const protocol = getStringFromEnv(variable)?.trim();
     if (protocol === undefined) continue;
@@ -105,7 +105,7 @@ function checkAddresses(signal: Signal): void {
 }
 
 /** OTEL_EXPORTER_OTLP_ENDPOINT without the path that is appended to it, if it has one already and counts. */
-function findCorrectedBase(signal: Signal, log: TelemetryLog): string | undefined {
+function findCorrectedBase(signal: Signal, log: Log): string | undefined {
   const [own = '', variable = ''] = variables(signal, 'ENDPOINT');
   if (getStringFromEnv(own) !== undefined) return undefined;
   const url = parseHttpUrl(getStringFromEnv(variable) ?? '');
@@ -157,7 +157,7 @@ function checkCertificates(agent: Agent): void {
 }
 
 /** Runs the reader, and writes its warnings (for example about a time-out that is no number) to our log. */
-function withWarnings<Result>(log: TelemetryLog, read: () => Result): Result {
+function withWarnings<Result>(log: Log, read: () => Result): Result {
   const ignore = (): void => undefined;
   const warn = (message: string): void => log.warn({}, message);
   diag.setLogger({ error: warn, warn, info: ignore, debug: ignore, verbose: ignore });

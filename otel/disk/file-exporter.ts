@@ -1,4 +1,4 @@
-import { type Clock, TelemetryError, type TelemetryLog, toErrorCode } from '#otel/base';
+import { type Clock, type Log, TelemetryError, toErrorCode } from '#otel/base';
 import { convertSpans, type RecordExporter } from '#otel/export';
 import { type EncodedResourceSpans, joinJsonBatch } from '#otel/otlp';
 import { openRecordFiles, type RecordFileSettings } from './record-files.ts';
@@ -19,7 +19,7 @@ const LINE_FEED = Buffer.from('\n');
 export async function openFileExporter(
   settings: RecordFileSettings,
   resourceSpans: EncodedResourceSpans,
-  collaborators: { readonly log: TelemetryLog; readonly clock: Clock },
+  collaborators: { readonly log: Log; readonly clock: Clock },
 ): Promise<RecordExporter> {
   const files = await openRecordFiles(settings, collaborators).catch((error: unknown) => {
     throw new TelemetryError('cannot write the file of the records', error);

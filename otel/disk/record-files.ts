@@ -1,6 +1,6 @@
 import { type FileHandle, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, type TelemetryLog, toErrorCode } from '#otel/base';
+import { type Clock, type Log, toErrorCode } from '#otel/base';
 import { DIRECTORY_MODE, FILE_MODE, openRegularFile } from '#otel/files';
 
 /** Where records are written, and how much is kept. */
@@ -33,7 +33,7 @@ export interface RecordFiles {
  */
 export async function openRecordFiles(
   settings: RecordFileSettings,
-  { log, clock }: { readonly log: TelemetryLog; readonly clock: Clock },
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): Promise<RecordFiles> {
   const { directory, maxBytes, maxAgeMs, maxTotalBytes } = settings;
   const path = join(directory, NAME);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { type TelemetryLog, toErrorCode } from '#otel/base';
+import { type Log, toErrorCode } from '#otel/base';
 import { DIRECTORY_MODE, readRegularFile, writeDurably } from '#otel/files';
 
 /** One file holds what one export carries at the next start. */
@@ -44,7 +44,7 @@ export interface Spool {
  */
 export async function openSpool(
   directory: string,
-  log: TelemetryLog,
+  log: Log,
   maxTotalBytes = MAX_TOTAL_BYTES,
 ): Promise<Spool> {
   const names = await list(directory, log);
@@ -124,7 +124,7 @@ function takeBatch(encodedSpans: readonly Uint8Array[], start: number, most: num
 }
 
 /** The names of the files to read, oldest first. */
-async function list(directory: string, log: TelemetryLog): Promise<string[]> {
+async function list(directory: string, log: Log): Promise<string[]> {
   let names: string[];
   try {
     names = await readdir(directory);
@@ -140,7 +140,7 @@ async function list(directory: string, log: TelemetryLog): Promise<string[]> {
 }
 
 /** Undefined if the file has no records to deliver. */
-async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | 'unreadable' | undefined> {
+async function read(path: string, log: Log): Promise<SpooledBatch | 'unreadable' | undefined> {
   let file: Buffer;
   try {
     file = await readRegularFile(path, MAX_READ_BYTES);
@@ -173,7 +173,7 @@ async function read(path: string, log: TelemetryLog): Promise<SpooledBatch | 'un
   };
 }
 
-async function remove(path: string, log: TelemetryLog): Promise<void> {
+async function remove(path: string, log: Log): Promise<void> {
   try {
     await unlink(path);
   } catch (error) {
@@ -184,7 +184,7 @@ async function remove(path: string, log: TelemetryLog): Promise<void> {
   }
 }
 
-async function rewrite(path: string, encodedSpans: readonly Uint8Array[], log: TelemetryLog): Promise<void> {
+async function rewrite(path: string, encodedSpans: readonly Uint8Array[], log: Log): Promise<void> {
   try {
     await writeDurably(path, toSpoolLines(encodedSpans), REPLACEMENT);
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Clock, TelemetryLog } from '#otel/base';
+import type { Clock, Log } from '#otel/base';
 import { adviseOnCollector, toShownAddress } from '#otel/collector';
 
 /** A collector that warns with every batch is logged once in this time. */
@@ -39,7 +39,7 @@ interface RejectionState extends ExportProblem {
 
 /** How the export is doing. The counters count each call. */
 export class ExportHealth {
-  readonly #log: TelemetryLog;
+  readonly #log: Log;
   readonly #clock: Clock;
   readonly #collector: URL | undefined;
   #outage: (ExportProblem & { readonly failedCalls: number }) | null = null;
@@ -51,7 +51,7 @@ export class ExportHealth {
   #warningLoggedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `collector`: where records are posted; undefined for files. */
-  constructor(log: TelemetryLog, clock: Clock, collector?: URL) {
+  constructor(log: Log, clock: Clock, collector?: URL) {
     this.#log = log;
     this.#clock = clock;
     this.#collector = collector;

@@ -1,4 +1,4 @@
-import type { Clock, TelemetryLog } from '#otel/base';
+import type { Clock, Log } from '#otel/base';
 import { AttributesDigester, decodeRecord } from '#otel/otlp';
 import type { RequestRecord } from '#otel/record/registry';
 import { LedgerBook, type NotQueued } from './ledger-book.ts';
@@ -38,7 +38,7 @@ export interface LedgerCollaborators {
   readonly clock: Clock;
   /** Epoch milliseconds. */
   readonly epochMs: () => number;
-  readonly log: TelemetryLog;
+  readonly log: Log;
 }
 
 /**

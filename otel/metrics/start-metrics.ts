@@ -1,7 +1,7 @@
 import { getBooleanFromEnv, getNumberFromEnv, getStringFromEnv, hrTime } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
-import { systemClock, type TelemetryLog } from '#otel/base';
+import { type Log, systemClock } from '#otel/base';
 import { type CollectorHeaders, type ConfiguredCollector, readOtlpOptions } from '#otel/collector';
 import { readGenAiNames } from '#otel/record';
 import { RECORD_FIELDS, type RequestRecord, SCOPE, SHADOW } from '#otel/record/registry';
@@ -64,7 +64,7 @@ export interface MetricsCollaborators {
   readonly collectorHeaders?: CollectorHeaders | undefined;
   /** The same as on spans. */
   readonly resource: Resource;
-  readonly log: TelemetryLog;
+  readonly log: Log;
 }
 
 /** The metrics of a gateway. */

@@ -1,15 +1,15 @@
-import type { TelemetryLog } from '#otel/base';
+import type { Log } from '#otel/base';
 import type { RecordQueue } from './record-queue.ts';
 
 /** Knows whether records are dropped now, and how many were since the start. */
 export class Drops {
   readonly #queue: RecordQueue;
-  readonly #log: TelemetryLog;
+  readonly #log: Log;
   #isGoingOn = false;
   #count = 0;
   #hasEnded = false;
 
-  constructor(queue: RecordQueue, log: TelemetryLog) {
+  constructor(queue: RecordQueue, log: Log) {
     this.#queue = queue;
     this.#log = log;
   }

@@ -1,6 +1,6 @@
 import process from 'node:process';
 import { getBooleanFromEnv, getStringFromEnv } from '@opentelemetry/core';
-import { type TelemetryLog, TelemetrySettingError } from '#otel/base';
+import { type Log, TelemetrySettingError } from '#otel/base';
 
 const CONFIG_FILES = ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'];
 
@@ -79,7 +79,7 @@ const INEFFECTIVE: readonly Ineffective[] = [
 ];
 
 /** Logs one warning for each variable that is set and has no effect, and what OTEL_SDK_DISABLED turns off. */
-export function warnOfVariables(log: TelemetryLog): void {
+export function warnOfVariables(log: Log): void {
   if (getBooleanFromEnv('OTEL_SDK_DISABLED')) {
     log.warn(
       { variable: 'OTEL_SDK_DISABLED' },

@@ -15,7 +15,7 @@ import {
   type Resource,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
-import { type TelemetryLog, toErrorCode } from '#otel/base';
+import { type Log, toErrorCode } from '#otel/base';
 import { isErrno, readRegularFile, writeDurably } from '#otel/files';
 
 export { refuseConfigFile, warnOfVariables } from './environment.ts';
@@ -58,7 +58,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * the first start writes and later ones read. A gateway alone uses its state_dir, so no two that run have the same id. A
  * file that cannot be used is a warning, and costs no more than that the id is a new one.
  */
-export async function loadInstanceId(path: string, log: TelemetryLog): Promise<string> {
+export async function loadInstanceId(path: string, log: Log): Promise<string> {
   try {
     const known = await read(path);
     if (known !== null) return known;

@@ -1,6 +1,6 @@
 import { SpanKind } from '@opentelemetry/api';
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace';
-import type { TelemetryLog } from '#otel/base';
+import type { Log } from '#otel/base';
 import { SpanEncoder } from '#otel/otlp';
 import type { RecordConsumer } from '#otel/queue';
 import { toRecord } from '#otel/record';
@@ -11,12 +11,12 @@ import { toRecord } from '#otel/record';
  */
 export class RecordProcessor implements SpanProcessor {
   readonly #consumer: RecordConsumer;
-  readonly #log: TelemetryLog;
+  readonly #log: Log;
   readonly #encoder = new SpanEncoder();
   /** The ended spans of the request that ends now: they end just before its own, and are encoded together with it. */
   #below: ReadableSpan[] = [];
 
-  constructor(consumer: RecordConsumer, log: TelemetryLog) {
+  constructor(consumer: RecordConsumer, log: Log) {
     this.#consumer = consumer;
     this.#log = log;
   }

@@ -1,4 +1,4 @@
-import type { TelemetryLog } from '#otel/base';
+import type { Log } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
 import { type Dialects, type HttpFacts, readGenAiNames } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
@@ -40,7 +40,7 @@ export interface RecorderSettings {
 /** Where the recorder sends records and logs errors. */
 export interface RecorderCollaborators {
   readonly consumer: RecordConsumer;
-  readonly log: TelemetryLog;
+  readonly log: Log;
 }
 
 /** Creates the request spans of one thread that serves requests. Each span becomes a record. */

@@ -1,6 +1,7 @@
 import type { GatewayJudge } from '#comparisons';
 import type { Condition } from '#conditions';
 import type { RecordedHistory } from '#history';
+import type { Log } from '#otel/base';
 import type { ExportStats, RecentRecords } from '#otel/queue';
 import type { AdminAction } from '#otel/span';
 import type { SourceState } from '#replicas/discovery';
@@ -67,7 +68,7 @@ export interface AdminCollaborators {
   readonly reload: (tokenName: string | null) => Promise<ReloadOutcome>;
   /** Called for each action when it is applied, whether it could be stored or not. */
   readonly onAction: (action: AdminAction) => void;
-  readonly log: AdminLog;
+  readonly log: Log<'info' | 'error'>;
 }
 
 /** What only the dashboard needs. */
@@ -100,12 +101,6 @@ export interface GatewayIdentity {
 interface Usage {
   readonly now: number;
   readonly limit: number;
-}
-
-/** Where admin actions are logged. A pino logger fits. */
-export interface AdminLog {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
 }
 
 /** What a reload of the configuration changed, or why it changed nothing. */

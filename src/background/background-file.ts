@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { isObject, parseJson } from '#base/parsed';
+import type { Log } from '#otel/base';
 import type { HttpFacts } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
 import type { ParkedSpan } from '#otel/span';
-import { createStateFile, type DamageLog, type OnStateWrite, type Parsed, type StateFile } from '#state-dir';
+import { createStateFile, type OnStateWrite, type Parsed, type StateFile } from '#state-dir';
 
 const FILE_NAME = 'background.json';
 const RESPONSE_ID = /^[!-~]{1,256}$/;
@@ -41,7 +42,7 @@ export interface StoredBackground {
 /** Creates the access to the file, which exists once something is stored. */
 export function createBackgroundFile(
   stateDir: string,
-  log: DamageLog,
+  log: Log<'error'>,
   onWrite?: OnStateWrite,
 ): StateFile<StoredBackground> {
   return createStateFile(join(stateDir, FILE_NAME), log, onWrite);

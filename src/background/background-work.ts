@@ -1,5 +1,6 @@
 import type { LimitRows } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
+import type { Log } from '#otel/base';
 import type { BackgroundResponse, ResponseFields } from '#proxy';
 import { GpuShare } from '#replicas/gpu-time';
 import {
@@ -18,7 +19,7 @@ import { type BackgroundEnd, decideFollow, type FollowStep } from './decide-foll
 import { makeRecord, type RecordMaking, withGpuShare } from './make-record.ts';
 import { Unfollowed } from './unfollowed.ts';
 
-/** What the work in the background is followed with. A pino logger fits as `log`. */
+/** What the work in the background is followed with. */
 export interface BackgroundCollaborators extends Pick<RecordMaking, 'endParkedSpan' | 'currency'> {
   readonly registry: Pick<ReplicaRegistry, 'all'>;
   readonly counts: BackgroundCounts;
@@ -27,11 +28,7 @@ export interface BackgroundCollaborators extends Pick<RecordMaking, 'endParkedSp
   readonly file: StateFile<StoredBackground>;
   /** `limits.background`, in effect. */
   readonly limitMs: () => number;
-  readonly log: {
-    info(fields: object, message: string): void;
-    warn(fields: object, message: string): void;
-    error(fields: object, message: string): void;
-  };
+  readonly log: Log;
 }
 
 /** How many responses a gateway follows at one time. */

@@ -1,4 +1,5 @@
 import type { LimitRows } from '#access/limits';
+import type { Log } from '#otel/base';
 import type { createParkedSpanEnder } from '#otel/span';
 import type { ResponseFields } from '#proxy';
 import type { GpuShare } from '#replicas/gpu-time';
@@ -6,13 +7,13 @@ import { addGpuTime } from '#replicas/gpu-time';
 import type { StoredResponse } from './background-file.ts';
 import type { BackgroundEnd } from './decide-follow.ts';
 
-/** What a record is made with. A pino logger fits as `log`. */
+/** What a record is made with. */
 export interface RecordMaking {
   readonly limitRows: Pick<LimitRows, 'useTokens'>;
   readonly endParkedSpan: ReturnType<typeof createParkedSpanEnder>;
   /** Of all costs. */
   readonly currency: string;
-  readonly log: { error(fields: object, message: string): void };
+  readonly log: Log<'error'>;
 }
 
 /** How a response in the background ended. */

@@ -1,19 +1,13 @@
+import type { Log } from '#otel/base';
 import type { DrainState } from '#replicas/drain-state';
 import { logForgotten } from '#replicas/drains';
 import type { FleetState } from './rules/fleet-state.ts';
 import type { LeftWork } from './rules/left-work.ts';
 import type { GatewayStatus } from './rules/liveness.ts';
 
-/** Where changes of the fleet are logged. A pino logger fits. */
-export interface FleetLogger {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 /** Logs changes of the fleet, each once. */
 export class FleetLog {
-  readonly #log: FleetLogger;
+  readonly #log: Log;
   readonly #onDrain: ((replica: string, drain: DrainState) => void) | undefined;
   /** The ids of the other gateways that were alive at the last sync. */
   #alive: ReadonlySet<string> = new Set();
@@ -21,7 +15,7 @@ export class FleetLog {
   #foreign: ReadonlySet<string> = new Set();
 
   /** `onDrain`: called for each drain and undrain by another gateway. */
-  constructor(log: FleetLogger, onDrain?: (replica: string, drain: DrainState) => void) {
+  constructor(log: Log, onDrain?: (replica: string, drain: DrainState) => void) {
     this.#log = log;
     this.#onDrain = onDrain;
   }

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { isObject, parseJson } from '#base/parsed';
+import type { Log } from '#otel/base';
 import { isLogicalTimestamp } from '#replicas/drain-state';
-import { createStateFile, type DamageLog, type OnStateWrite, type Parsed } from '#state-dir';
+import { createStateFile, type OnStateWrite, type Parsed } from '#state-dir';
 
 const FILE_NAME = 'fleet.json';
 
@@ -35,7 +36,7 @@ const NOTHING: StoredMembership = { id: null, home: null, isKnown: false, member
  */
 export function createMembershipFile(
   stateDir: string,
-  log: DamageLog,
+  log: Log<'error'>,
   onWrite?: OnStateWrite,
 ): MembershipFile {
   const file = createStateFile<StoredMembership>(join(stateDir, FILE_NAME), log, onWrite);

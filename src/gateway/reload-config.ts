@@ -28,7 +28,7 @@ interface AppliedConfig {
   readonly changedFiles: ReadonlySet<string>;
 }
 
-/** What a reload works with. A pino logger fits as `log`. */
+/** What a reload works with. */
 export interface ReloadCollaborators {
   /** Reloads run in turn with what else changes the configuration in effect. */
   readonly inTurn: ReturnType<typeof createInTurn>;

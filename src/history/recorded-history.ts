@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import type { Log } from '#otel/base';
 import type { RecordLoss } from '#otel/ledger';
 import type { AdminAction } from '#otel/span';
 import { type FedRecord, RecordFeed } from './feed/record-feed.ts';
@@ -27,7 +28,7 @@ export interface HistoryCollaborators {
   readonly nowMs: () => number;
   /** What the history cannot have heard of: from before it began, or while it was off. */
   readonly present: () => readonly PresentFact[];
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Log<'warn'>;
 }
 
 /** Records wait so long for others before they are written. */

@@ -1,4 +1,5 @@
 import type { Admission } from '#access/limits';
+import type { Log } from '#otel/base';
 import type { ExchangeEnd, HttpExchange } from '#wire/client';
 import type { RequestHead } from '#wire/message';
 import {
@@ -11,7 +12,6 @@ import {
 } from './failure.ts';
 import type { Outbox } from './outbox.ts';
 import type { RefusedName } from './request/inspection/member-names.ts';
-import type { StepLog } from './step-log.ts';
 
 /** How an exchange ended, other than by a complete response. */
 export type Ending = FailureCode | 'upstream_error' | 'client_closed';
@@ -29,7 +29,7 @@ export interface ExchangeStart {
   /** The JSON text of an error answer, in the form of the API that the client speaks. */
   readonly toErrorBody: ToErrorBody;
   /** Null unless the level of the log is debug: then a step costs one comparison. */
-  readonly log: StepLog | null;
+  readonly log: Log<'debug'> | null;
 }
 
 /**
@@ -40,7 +40,7 @@ export class Exchange {
   readonly http: HttpExchange;
   readonly requestId: string;
   readonly outbox: Outbox;
-  readonly log: StepLog | null;
+  readonly log: Log<'debug'> | null;
   /** What the request holds of the limits of its client; null: it has none. */
   admission: Admission | null = null;
   /** What the client calls the model, once that is known and something was looked for. */

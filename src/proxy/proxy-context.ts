@@ -1,9 +1,9 @@
 import type { ClientLimiter, TenantLimits } from '#access/limits';
+import type { Log } from '#otel/base';
 import type { Recorder } from '#otel/span';
 import type { ApiClient, ApiClients, PassedPaths, TrustedProxies } from '#proxy/entry';
 import type { ReplicaPool } from '#replicas';
 import type { SharedLimit } from '#shared-memory';
-import type { AttemptLog } from './attempt/attempts.ts';
 import type { SendListener } from './attempt/copying.ts';
 import type { SendSettings } from './attempt/send.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';
@@ -56,11 +56,6 @@ export interface ProxyPolicy {
   readonly trusted: { readonly proxies: TrustedProxies; readonly settings: ProxySettings } | null;
 }
 
-/** Where the proxy reports failed attempts and its own defects. A pino logger fits. */
-export interface ProxyLog extends AttemptLog {
-  error(fields: object, message: string): void;
-}
-
 /** What the proxy works with. */
 export interface ProxyCollaborators {
   readonly pool: ReplicaPool;
@@ -69,7 +64,7 @@ export interface ProxyCollaborators {
   readonly prefixHash: PrefixHashSettings;
   readonly bodyBudget: SharedLimit;
   readonly limiter: ClientLimiter;
-  readonly log: ProxyLog;
+  readonly log: Log<'debug' | 'error'>;
   /** Called with each response that its replica goes on with after its answer. */
   readonly followResponse: (response: Omit<BackgroundResponse, 'worker'>) => void;
   /** Hears of requests that go to replicas; null: nobody does. */

@@ -12,7 +12,7 @@ export { logDefect } from './defect.ts';
 export { StoredResponseReader } from './endpoints/stored-response-reader.ts';
 export { endpointsByPath } from './endpoints/table.ts';
 export { createProxy } from './handle-request.ts';
-export type { ProxyLog, ProxyPolicy } from './proxy-context.ts';
+export type { ProxyPolicy } from './proxy-context.ts';
 export type { BackgroundResponse } from './record/background-response.ts';
 export { AnswerReader } from './response/answer-reader.ts';
 export type { ResponseFields } from './response/response-fields.ts';

@@ -1,12 +1,6 @@
-/**
- * Says what is done with a request, step by step. The fields hold names of the configuration, codes and numbers: nothing
- * that a client or a replica has sent.
- */
-export interface StepLog {
-  debug(fields: object, step: string): void;
-}
+import type { Log } from '#otel/base';
 
 /** The steps of one request: each line names it. */
-export function createStepLog(log: StepLog, requestId: string): StepLog {
+export function createStepLog(log: Log<'debug'>, requestId: string): Log<'debug'> {
   return { debug: (fields, step) => log.debug({ request_id: requestId, ...fields }, step) };
 }

@@ -6,7 +6,8 @@
  * Begin with board.ts; rules.ts has what follows from what is known.
  */
 
-import { createStateFile, type DamageLog, type OnStateWrite } from '#state-dir';
+import type { Log } from '#otel/base';
+import { createStateFile, type OnStateWrite } from '#state-dir';
 import type { RolloutBoard } from './board.ts';
 import { parseBoard, printBoard } from './board-text.ts';
 
@@ -26,7 +27,7 @@ interface BoardFile {
 export function createBoardFile(
   path: string,
   board: RolloutBoard,
-  { log, onWrite }: { readonly log: DamageLog; readonly onWrite: OnStateWrite },
+  { log, onWrite }: { readonly log: Log<'error'>; readonly onWrite: OnStateWrite },
 ): BoardFile {
   const file = createStateFile<ReturnType<typeof parseBoard>>(path, log, onWrite);
   const save = () => file.write(`${printBoard(board.rollouts, performance.now())}\n`).catch(() => undefined);

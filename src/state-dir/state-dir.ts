@@ -6,11 +6,5 @@
  * Begin with state-file.ts and state-lock.ts.
  */
 
-export {
-  createStateFile,
-  type DamageLog,
-  type OnStateWrite,
-  type Parsed,
-  type StateFile,
-} from './state-file.ts';
+export { createStateFile, type OnStateWrite, type Parsed, type StateFile } from './state-file.ts';
 export { lockState, StateInUseError, type StateLock } from './state-lock.ts';

@@ -1,12 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { Log } from '#otel/base';
 import { isErrno, OddFileError, readRegularFile, writeDurably } from '#otel/files';
-
-/** The log of damaged files. A pino logger fits. */
-export interface DamageLog {
-  error(fields: object, message: string): void;
-}
 
 /** Called after each write of a state file, with the error of the system; null: it is on disk. */
 export type OnStateWrite = (path: string, error: unknown) => void;
@@ -45,7 +41,7 @@ const MAX_NAMED = { names: 20, chars: 120 } as const;
 /** Creates the access to a file, which exists once it is first written. */
 export function createStateFile<T>(
   path: string,
-  log: DamageLog,
+  log: Log<'error'>,
   onWrite: OnStateWrite = () => undefined,
 ): StateFile<T> {
   let lastWrite: Promise<void> = Promise.resolve();

@@ -3,6 +3,7 @@ import { type FileHandle, lstat, open, readdir, rename, unlink, utimes, writeFil
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '#otel/base';
 import { FILE_MODE, isErrno, readRegularFile } from '#otel/files';
 
 const LOCK_NAME = /^lock\.[0-9a-f-]{36}$/;
@@ -14,11 +15,6 @@ const DECISION_MS = 5_000;
 /** A directory that only this gateway uses. */
 export interface StateLock {
   release(): Promise<void>;
-}
-
-/** The log of directories that cannot be locked. A pino logger fits. */
-interface LockLog {
-  warn(fields: object, message: string): void;
 }
 
 /** Another process uses the directory. The message is one line for the operator of a gateway. */
@@ -48,7 +44,7 @@ export class StateInUseError extends Error {
  */
 export async function lockState(
   directory: string,
-  { pid, host, log }: { readonly pid: number; readonly host: string; readonly log: LockLog },
+  { pid, host, log }: { readonly pid: number; readonly host: string; readonly log: Log<'warn'> },
 ): Promise<StateLock> {
   await using folder = await open(directory);
   const own = `lock.${randomUUID()}`;

@@ -1,4 +1,4 @@
-import type { TelemetryLog } from '#otel/base';
+import type { Log } from '#otel/base';
 
 /** One line of a log. */
 export interface LogLine {
@@ -8,7 +8,7 @@ export interface LogLine {
 }
 
 /** A log that keeps its lines for the test to read. */
-export function createQuietLog(): TelemetryLog & { readonly lines: readonly LogLine[] } {
+export function createQuietLog(): Log & { readonly lines: readonly LogLine[] } {
   const lines: LogLine[] = [];
   const write =
     (level: LogLine['level']) =>

@@ -19,7 +19,7 @@ import {
   type MetricData,
   type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics';
-import { type Clock, type TelemetryLog, toErrorCode, waitAtMost } from '#otel/base';
+import { type Clock, type Log, toErrorCode, waitAtMost } from '#otel/base';
 import { adviseOnCollector, CONTENT_TYPES, type OtlpOptions, toShownAddress } from '#otel/collector';
 import { DeadlineExporter } from '#otel/export';
 import type { Distribution } from '../metric-data.ts';
@@ -38,7 +38,7 @@ export interface MetricsPushOptions {
   /** All metrics, collected while they are iterated. No piece has more series than fit in one call. */
   readonly collect: () => Iterable<MetricData>;
   readonly clock: Clock;
-  readonly log: TelemetryLog;
+  readonly log: Log;
 }
 
 /** A running push of metrics. */
@@ -141,11 +141,11 @@ function* toCalls(pieces: Iterable<MetricData>): Generator<readonly MetricData[]
 
 /** Logs when pushes begin to fail, and when they work again. */
 class OutcomeLog {
-  readonly #log: TelemetryLog;
+  readonly #log: Log;
   readonly #collector: URL;
   #isFailing = false;
 
-  constructor(log: TelemetryLog, collector: URL) {
+  constructor(log: Log, collector: URL) {
     this.#log = log;
     this.#collector = collector;
   }
@@ -181,7 +181,7 @@ export type Temporality = 'cumulative' | 'delta' | 'lowmemory';
 const TEMPORALITIES: readonly Temporality[] = ['cumulative', 'delta', 'lowmemory'];
 
 /** The temporality that the variable asks for. Any other value is a warning, and cumulative. */
-export function readTemporality(log: TelemetryLog): Temporality {
+export function readTemporality(log: Log): Temporality {
   const wanted = getStringFromEnv(VARIABLE)?.trim().toLowerCase();
   if (wanted === undefined) return 'cumulative';
   const known = TEMPORALITIES.find((each) => each === wanted);

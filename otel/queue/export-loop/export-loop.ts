@@ -1,4 +1,4 @@
-import { type Clock, type TelemetryLog, waitAtMost } from '#otel/base';
+import { type Clock, type Log, waitAtMost } from '#otel/base';
 import { decideExport, type ExportBatch, type ExportDecision, ExportHealth } from '#otel/export';
 import type { LedgerOutbox, RecordLedger } from '#otel/ledger';
 import type { Drops } from '../drops.ts';
@@ -29,7 +29,7 @@ export interface ExportLoopCollaborators {
   /** Where records are posted, for the log; undefined for files. */
   readonly collector?: URL | undefined;
   readonly clock: Clock;
-  readonly log: TelemetryLog;
+  readonly log: Log;
   readonly drops: Drops;
   readonly random: () => number;
 }

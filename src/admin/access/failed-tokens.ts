@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { atMostOncePerMinute } from '#base';
+import type { Log } from '#otel/base';
 import type { Access, WrongToken } from './admin-access.ts';
 import type { Caller } from './caller.ts';
 
@@ -9,11 +10,6 @@ const BURST = 10;
 const FORGIVEN_AFTER_MS = 1_000;
 /** How many sources are remembered. The one that called least recently is forgotten. */
 const MAX_SOURCES = 4_096;
-
-/** Where wrong tokens are logged. A pino logger fits. */
-interface FailedTokenLog {
-  warn(fields: object, message: string): void;
-}
 
 /** What is known of the clients behind one address. */
 interface Source {
@@ -40,7 +36,7 @@ export class FailedTokens {
   #count = 0;
   #loggedCount = 0;
 
-  constructor(log: FailedTokenLog, nowMs: () => number = () => performance.now()) {
+  constructor(log: Log<'warn'>, nowMs: () => number = () => performance.now()) {
     this.#nowMs = nowMs;
     this.#logOnce = atMostOncePerMinute((source) => {
       log.warn({ source, failed: this.#count - this.#loggedCount }, 'wrong admin token');

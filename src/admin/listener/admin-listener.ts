@@ -9,6 +9,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { atMostOncePerMinute } from '#base';
+import type { Log } from '#otel/base';
 import { BegunHandshakes, CertificateChoice, type TlsMaterial, toContextOptions } from '#wire/client';
 import { AdminError } from '../admin-error.ts';
 import { AdminConnection, type CallHandler } from './admin-connection.ts';
@@ -24,12 +25,6 @@ export interface AdminListenerSettings {
   readonly keepAliveMs: number;
 }
 
-/** Where refused connections and failed handshakes are logged. A pino logger fits. */
-export interface AdminListenerLog {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 /**
  * The HTTP server of the admin API. It uses Node's strict parser, limits heads, bodies, connections and times, and handles
  * one call per connection at a time. Input that is not HTTP gets an error, and the connection is closed.
@@ -42,7 +37,7 @@ export class AdminListener {
   constructor(
     settings: AdminListenerSettings,
     tls: TlsMaterial | null,
-    { log, handle }: { readonly log: AdminListenerLog; readonly handle: CallHandler },
+    { log, handle }: { readonly log: Log<'info' | 'error'>; readonly handle: CallHandler },
   ) {
     const options = toServerOptions(settings);
     this.#secured = tls === null ? null : createSecuredServer(tls, options, log);
@@ -146,7 +141,11 @@ interface SecuredServer {
   readonly choice: CertificateChoice;
 }
 
-function createSecuredServer(tls: TlsMaterial, options: ServerOptions, log: AdminListenerLog): SecuredServer {
+function createSecuredServer(
+  tls: TlsMaterial,
+  options: ServerOptions,
+  log: Log<'info' | 'error'>,
+): SecuredServer {
   const choice = new CertificateChoice(tls);
   const server = createTlsServer({
     ...options,

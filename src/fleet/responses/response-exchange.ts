@@ -1,3 +1,4 @@
+import type { Log } from '#otel/base';
 import {
   PRINTED_CHARS,
   parseResponse,
@@ -7,11 +8,11 @@ import {
 } from '#replicas/stored-responses';
 import type { Channel, ChannelListener } from '../redis/redis-channel.ts';
 
-/** What an exchange works with. A pino logger fits as `log`. */
+/** What an exchange works with. */
 export interface ResponseExchangeCollaborators {
   readonly storedResponses: StoredResponses;
   readonly openChannel: (listener: ChannelListener) => Channel;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Log<'warn'>;
 }
 
 /** Responses in one message. */

@@ -1,7 +1,7 @@
 import { isRemote, requireJwks } from '#access/jwt';
 import type { Config } from '#config';
 import { openExporter } from '#otel';
-import type { TelemetryLog } from '#otel/base';
+import type { Log } from '#otel/base';
 import { CollectorHeaders, type HeaderTexts } from '#otel/collector';
 import { encodeResourceSpans } from '#otel/otlp';
 import { createResource } from '#otel/resource';
@@ -17,7 +17,7 @@ import { toTelemetrySettings } from '../serving/settings.ts';
 export async function checkSettings(
   { jwt, statementKey, ...config }: Omit<Config, 'replicas'>,
   headers: HeaderTexts,
-  log: TelemetryLog,
+  log: Log,
 ): Promise<void> {
   if (jwt !== null && !isRemote(jwt.jwks)) await requireJwks(jwt.jwks);
   if (statementKey !== null) await loadStatementKey(statementKey, `statement_key: ${statementKey}`);

@@ -3,12 +3,13 @@ import { createJwtVerifier, JwtClients, type JwtKeys } from '#access/jwt';
 import { limitsOf, ROW_KNOWN_MS, type TenantKind, TenantLimits } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
+import type { Log } from '#otel/base';
 import { type ApiClient, type ApiClientEntry, ApiClients } from '#proxy/entry';
 import type { ControlCalls } from './calls.ts';
 
 export interface ClientAccessCollaborators {
   readonly control: Pick<ControlCalls, 'refreshKeys' | 'limitRowOf'>;
-  readonly log: { info(fields: object, message: string): void };
+  readonly log: Log<'info'>;
 }
 
 /** Who may send requests, of one data plane: clients with keys, and those with tokens. */

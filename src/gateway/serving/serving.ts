@@ -2,10 +2,10 @@ import type { JwtKeys } from '#access/jwt';
 import { ClientLimiter, ClientLimitTable } from '#access/limits';
 import { atMostOncePerMinute } from '#base';
 import type { Config } from '#config';
-import { waitAtMost } from '#otel/base';
+import { type Log, waitAtMost } from '#otel/base';
 import type { RecordConsumer } from '#otel/queue';
 import { startRecorder } from '#otel/span';
-import { createProxy, logDefect, type ProxyLog } from '#proxy';
+import { createProxy, logDefect } from '#proxy';
 import type { ApiClientEntry } from '#proxy/entry';
 import { ReplicaPool } from '#replicas';
 import { SharedState } from '#replicas/shared';
@@ -53,17 +53,11 @@ export interface ServingSettings {
   readonly rehearses: boolean;
 }
 
-/** The log of a data plane. A pino logger fits. */
-export interface ServingLog extends ProxyLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 /** What a data plane works with. */
 export interface ServingCollaborators {
   readonly consumer: RecordConsumer;
   readonly control: ControlCalls;
-  readonly log: ServingLog;
+  readonly log: Log<'debug' | 'info' | 'warn' | 'error'>;
 }
 
 /** How long the event loop of a worker has run callbacks and waited, since its thread started: milliseconds. */

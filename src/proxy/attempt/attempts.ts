@@ -1,3 +1,4 @@
+import type { Log } from '#otel/base';
 import type { Lease, NoLease, Replica, Wait } from '#replicas';
 import { codeOf } from '#replicas/reachability';
 import type { FailureCode } from '../failure.ts';
@@ -26,11 +27,6 @@ export interface AttemptVariant {
   readonly mayRetryStatus: boolean;
 }
 
-/** Where failed attempts are logged. A pino logger fits. */
-export interface AttemptLog {
-  debug(fields: object, message: string): void;
-}
-
 /** What a request is called in the log. */
 interface RequestIds {
   readonly requestId: string;
@@ -45,9 +41,9 @@ export abstract class Attempts {
   /** Gets what happens; null: the request leaves no record. */
   readonly #report: Recording | null;
   readonly #ids: RequestIds;
-  readonly #log: AttemptLog;
+  readonly #log: Log<'debug'>;
 
-  constructor(report: Recording | null, ids: RequestIds, log: AttemptLog) {
+  constructor(report: Recording | null, ids: RequestIds, log: Log<'debug'>) {
     this.#report = report;
     this.#ids = ids;
     this.#log = log;

@@ -1,8 +1,8 @@
 import { orStartError } from '#base';
 import type { Config, SecuredReplica } from '#config';
-import { toShownName } from '#otel/base';
+import { type Log, toShownName } from '#otel/base';
 import type { ListedPodUids, Resolver, SourceState } from '#replicas/discovery';
-import { type DiscoveryLog, type DiscoverySettings, ReplicaDiscovery } from '#replicas/discovery';
+import { type DiscoverySettings, ReplicaDiscovery } from '#replicas/discovery';
 import { createDrainFile, Drains, forgetGoneNames } from '#replicas/drains';
 import {
   type EndedStream,
@@ -43,7 +43,7 @@ export interface ReplicaControlCollaborators {
   /** The policy in effect. */
   readonly routingPolicy: () => string;
   readonly onStateWrite: OnStateWrite;
-  readonly log: DiscoveryLog;
+  readonly log: Log<'debug' | 'info' | 'warn' | 'error'>;
 }
 
 /** The data plane, as the control plane of the replicas needs it. */
@@ -136,7 +136,7 @@ export class ReplicaControl {
   readonly #streamTimes: StreamTimes;
   readonly #discovery: ReplicaDiscovery;
   readonly #rampMs: () => number;
-  readonly #log: DiscoveryLog;
+  readonly #log: Log<'debug' | 'info' | 'warn' | 'error'>;
   readonly #trials = new Map<string, { readonly timer: NodeJS.Timeout; readonly begun: TrialAction }>();
 
   constructor(

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Log } from '#otel/base';
 import {
   MAX_AGE_SECONDS,
   PRINTED_CHARS,
@@ -6,7 +7,7 @@ import {
   printResponse,
   type StoredResponses,
 } from '#replicas/stored-responses';
-import { createStateFile, type DamageLog, type Parsed } from '#state-dir';
+import { createStateFile, type Parsed } from '#state-dir';
 
 const FILE_NAME = 'responses.txt';
 const LINE = new RegExp(`^([0-9a-f]{${PRINTED_CHARS}}) ([0-9]{1,13})$`);
@@ -23,7 +24,7 @@ export interface StoredResponsesFile {
 export function createStoredResponsesFile(
   stateDir: string,
   table: Pick<StoredResponses, 'entries' | 'learn'>,
-  log: DamageLog,
+  log: Log<'error'>,
   epochMs: () => number = Date.now,
 ): StoredResponsesFile {
   const file = createStateFile<readonly Entry[]>(join(stateDir, FILE_NAME), log);

@@ -8,6 +8,6 @@
 
 export { checkReplicas, type ReplicaCheck } from './checks/check-replicas.ts';
 export type { ListedPodUids } from './kubernetes/list-pod-uids.ts';
-export { type DiscoveryLog, type DiscoverySettings, ReplicaDiscovery } from './replica-discovery.ts';
+export { type DiscoverySettings, ReplicaDiscovery } from './replica-discovery.ts';
 export { createResolver, type Endpoint, type Resolver } from './resolver.ts';
 export { SOURCE_KINDS, SOURCE_STATES, type SourceState } from './source-state.ts';

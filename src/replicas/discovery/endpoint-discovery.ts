@@ -1,5 +1,5 @@
 import { inParallel } from '#base';
-import { waitAtMost } from '#otel/base';
+import { type Log, waitAtMost } from '#otel/base';
 import { hasSrvRecords } from './expand-service.ts';
 import type { Endpoint, Resolver } from './resolver.ts';
 import type { ServiceConfig } from './servers.ts';
@@ -8,24 +8,18 @@ import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from './source-sta
 /** Look-ups at the same time. Those of addresses take threads of the pool that files and connections need too. */
 const PARALLEL_LOOKUPS = 2;
 
-/** The log of names that cannot be resolved. A pino logger fits. */
-export interface EndpointLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 /**
  * The endpoints behind the names of services. A name that cannot be resolved, or has no address any more, keeps its
  * last endpoints: replicas that are gone refuse connections, and the others go on serving.
  */
 export class EndpointDiscovery {
   readonly #resolver: Resolver;
-  readonly #log: EndpointLog;
+  readonly #log: Log<'info' | 'warn'>;
   readonly #known = new Map<string, readonly Endpoint[]>();
   readonly #statuses = new Map<string, SourceStatus>();
   readonly #underWay = new Map<string, Promise<void>>();
 
-  constructor(resolver: Resolver, log: EndpointLog) {
+  constructor(resolver: Resolver, log: Log<'info' | 'warn'>) {
     this.#resolver = resolver;
     this.#log = log;
   }

@@ -1,14 +1,9 @@
+import type { Log } from '#otel/base';
 import type { ProbeResult } from '#replicas/probes';
 import { addressOf, shakeHands } from '#replicas/probes';
 import { type Finding, REASON_TEXTS, type ReachabilityReason } from '#replicas/reachability';
 import type { RegisteredReplica } from '#replicas/registry';
 import type { ReplicaConfig } from '#replicas/terms';
-
-/** Where it is logged that a replica does not answer, and that it does again. A pino logger fits. */
-export interface ReachabilityLogTarget {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
 
 /** What OpenSSL says of an answer that is not TLS: plain HTTP, nearly always. */
 const NOT_TLS_CODES: ReadonlySet<string> = new Set([
@@ -36,14 +31,14 @@ export interface ProbeFinding {
  * gateway, whatever the number of workers and requests. Of the url it names only host and port.
  */
 export class ReachabilityLog {
-  readonly #log: ReachabilityLogTarget;
+  readonly #log: Log<'info' | 'warn'>;
   /** The reason of the last line about a replica that does not answer. */
   readonly #logged = new WeakMap<LoggedReplica, ReachabilityReason>();
   /** When it was last logged that a replica fails now and then: monotonic. */
   readonly #unsteadyLoggedAtMs = new WeakMap<LoggedReplica, number>();
   #isStopped = false;
 
-  constructor(log: ReachabilityLogTarget) {
+  constructor(log: Log<'info' | 'warn'>) {
     this.#log = log;
   }
 

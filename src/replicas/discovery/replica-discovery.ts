@@ -2,11 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { createInTurn } from '#base';
 import type { Config, SecuredReplica } from '#config';
-import { waitAtMost } from '#otel/base';
+import { type Log, waitAtMost } from '#otel/base';
 import type { ProbeResult, ProbeTarget } from '#replicas/probes';
 import type { RegisteredReplica, ReplicaChanges, ReplicaRegistry } from '#replicas/registry';
 import { MAX_REPLICAS } from '#replicas/shared';
-import type { EndpointLog } from './endpoint-discovery.ts';
 import { expandService, mergeReplicas } from './expand-service.ts';
 import { createPodCheck } from './kubernetes/gate/pod-check.ts';
 import type { ListedPodUids } from './kubernetes/list-pod-uids.ts';
@@ -20,15 +19,9 @@ import type { SourceState } from './source-state.ts';
 /** The configured replicas, with the contents of their files, and how often names and models are looked up. */
 export type DiscoverySettings = Pick<Config, 'discovery'> & { readonly replicas: readonly SecuredReplica[] };
 
-/** The log of replicas that come and go. A pino logger fits. */
-export interface DiscoveryLog extends EndpointLog {
-  debug(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface DiscoveryCollaborators extends Pick<ServiceEndpointsCollaborators, 'resolver'> {
   readonly registry: ReplicaRegistry;
-  readonly log: DiscoveryLog;
+  readonly log: Log<'debug' | 'info' | 'warn' | 'error'>;
   /** Requests the configured health path from a replica. */
   readonly probeHealth: (target: ProbeTarget, timeoutMs: number) => Promise<ProbeResult>;
   /** Makes the share of turns of a new replica grow, if that is configured. */

@@ -1,8 +1,9 @@
+import type { Log } from '#otel/base';
 import type { ReplicaConfig } from '#replicas/terms';
-import { EndpointDiscovery, type EndpointLog } from './endpoint-discovery.ts';
+import { EndpointDiscovery } from './endpoint-discovery.ts';
 import type { PodCheck } from './kubernetes/gate/pod-check.ts';
 import { makeConditionTrue } from './kubernetes/gate/pod-condition-api.ts';
-import { ReadinessGate, type ReadinessGateLog } from './kubernetes/gate/readiness-gate.ts';
+import { ReadinessGate } from './kubernetes/gate/readiness-gate.ts';
 import { KubernetesDiscovery } from './kubernetes/kubernetes-discovery.ts';
 import { type ListedPodUids, listPodUids } from './kubernetes/list-pod-uids.ts';
 import { type Poll, startPoll } from './poll.ts';
@@ -12,7 +13,7 @@ import type { ReadinessGateState, SourceState } from './source-state.ts';
 
 export interface ServiceEndpointsCollaborators {
   readonly resolver: Resolver;
-  readonly log: EndpointLog;
+  readonly log: Log<'info' | 'warn'>;
   /** Asks a pod whether it is ready to serve. */
   readonly checkPod: PodCheck;
   /** Called when Kubernetes has told of a change. */
@@ -107,7 +108,7 @@ const INTERVAL_MS = 2_000;
 
 interface ReadinessGatesCollaborators {
   readonly check: PodCheck;
-  readonly log: ReadinessGateLog;
+  readonly log: Log<'info' | 'warn'>;
   /** The pods of a source that are not ready, and do not terminate. */
   readonly unreadyOf: (source: KubernetesSource) => readonly Endpoint[];
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { isObject, parseJson } from '#base/parsed';
+import type { Log } from '#otel/base';
 import { type DrainState, isLogicalTimestamp, isRamp, nextLogicalTimestamp } from '#replicas/drain-state';
-import { createStateFile, type DamageLog, type OnStateWrite, type Parsed } from '#state-dir';
+import { createStateFile, type OnStateWrite, type Parsed } from '#state-dir';
 import type { DrainFile } from './replica-drains.ts';
 
 const FILE_NAME = 'drains.json';
@@ -14,7 +15,7 @@ const STORE_AGAIN_MS = 2_000;
  * damaged, the log says so and the gateway starts: to serve no requests at all would be worse than to send some to a
  * replica that is about to be stopped. States that cannot be stored are stored as soon as the disk allows it.
  */
-export function createDrainFile(stateDir: string, log: DamageLog, onWrite?: OnStateWrite): DrainFile {
+export function createDrainFile(stateDir: string, log: Log<'error'>, onWrite?: OnStateWrite): DrainFile {
   const path = join(stateDir, FILE_NAME);
   const file = createStateFile<ReadonlyMap<string, DrainState>>(path, log, onWrite);
   /** What was given last. It is on disk, or is being written, unless `isStored` is false. */

@@ -1,3 +1,4 @@
+import type { Log } from '#otel/base';
 import type { Drains } from './replica-drains.ts';
 
 /** How long the drain state of a name is kept that is not configured any more. */
@@ -8,13 +9,9 @@ export const LOOK_FOR_GONE_MS = 600_000;
 /** How many names a log line has. */
 const MAX_LOGGED = 20;
 
-interface ForgottenLog {
-  info(fields: object, message: string): void;
-}
-
 interface ForgetGoneCollaborators {
   readonly epochMs: () => number;
-  readonly log: ForgottenLog;
+  readonly log: Log<'info'>;
 }
 
 /**
@@ -35,7 +32,7 @@ export function forgetGoneNames(drains: Drains, { epochMs, log }: ForgetGoneColl
 }
 
 /** Says which names were forgotten. */
-export function logForgotten(names: readonly string[], log: ForgottenLog): void {
+export function logForgotten(names: readonly string[], log: Log<'info'>): void {
   log.info(
     { replicas: names.slice(0, MAX_LOGGED), count: names.length, days: KEPT_DAYS },
     'drain states forgotten: no replica has had these names for so long',

@@ -1,3 +1,4 @@
+import type { Log } from '#otel/base';
 import {
   type ChangeDetails,
   type DrainChange,
@@ -24,7 +25,7 @@ export interface DrainCollaborators {
   readonly file: DrainFile;
   /** Resolves when each worker has answered a message or failed to in time: the numbers, from 1, of the latter. */
   readonly barrier: () => Promise<readonly number[]>;
-  readonly log: { debug(fields: object, message: string): void };
+  readonly log: Log<'debug'>;
 }
 
 /** How long after a worker did not answer the barrier is tried again. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '#config';
+import type { Log } from '#otel/base';
 import type { HealthJudge, HealthTable } from '#replicas/health-state';
 import {
   isHealthy,
@@ -22,7 +23,7 @@ export interface HealthCheckerCollaborators {
   /** The same. */
   readonly peers: Pick<PeerWatch, 'start' | 'stop'>;
   readonly decisions: Pick<HealthDecisions, 'note'>;
-  readonly log: { debug(fields: object, message: string): void };
+  readonly log: Log<'debug'>;
 }
 
 /** How much of an answer's body is read for what it says. */

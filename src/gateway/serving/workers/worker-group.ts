@@ -1,6 +1,7 @@
 import { url as inspectorUrl } from 'node:inspector';
 import { createServer } from 'node:net';
 import type { Telemetry } from '#otel';
+import type { Log } from '#otel/base';
 import {
   type ControlCalls,
   type ListenOptions,
@@ -9,7 +10,7 @@ import {
   type WorkerCalls,
 } from '../calls.ts';
 import { type Answers, type CallsOfAll, carryOut, toCalls } from '../channel.ts';
-import type { Serving, ServingLog, ServingSettings, WorkerLoopTime } from '../serving.ts';
+import type { Serving, ServingSettings, WorkerLoopTime } from '../serving.ts';
 import { freeWorkerMemory } from '../serving-memory.ts';
 import { CHECK_INTERVAL_MS, Watchdog } from './watchdog.ts';
 import { type WorkerEnd, WorkerSlot } from './worker-slot.ts';
@@ -18,11 +19,11 @@ import { WorkerThread } from './worker-thread.ts';
 /** The settings of each worker, and how many there are. */
 export type WorkerGroupSettings = Omit<ServingSettings, 'worker'> & { readonly workerCount: number };
 
-/** What the group works with. A pino logger fits as `log`. */
+/** What the group works with. */
 export interface WorkerGroupCollaborators {
   readonly control: ControlCalls;
   readonly telemetry: Pick<Telemetry, 'queueMemory' | 'receive' | 'workerStarted' | 'workerEnded'>;
-  readonly log: ServingLog;
+  readonly log: Log<'debug' | 'info' | 'warn' | 'error'>;
   /** Called when the thread of a worker has ended, after everything that it has sent. */
   readonly onThreadEnd: (worker: number) => void;
   /** Called when a worker has ended unexpectedly. */

@@ -1,5 +1,5 @@
+import type { Log } from '#otel/base';
 import type { ListenOptions } from '../calls.ts';
-import type { ServingLog } from '../serving.ts';
 import type { Watchdog } from './watchdog.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
@@ -20,7 +20,7 @@ export interface WorkerSlotCollaborators {
   readonly watchdog: Pick<Watchdog, 'isHung' | 'reset'>;
   /** Called when a worker has ended unexpectedly. */
   readonly onWorkerEnd: (end: WorkerEnd) => void;
-  readonly log: ServingLog;
+  readonly log: Log<'debug' | 'info' | 'warn' | 'error'>;
 }
 
 /** One worker. It keeps its index when a new thread replaces one that ended or that hangs. */

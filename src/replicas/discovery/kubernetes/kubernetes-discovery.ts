@@ -1,4 +1,4 @@
-import { waitAtMost } from '#otel/base';
+import { type Log, waitAtMost } from '#otel/base';
 import type { Endpoint } from '../resolver.ts';
 import type { KubernetesSource, ServiceConfig } from '../servers.ts';
 import { type SourceStatus, toFailing, toOk, UNKNOWN_STATUS } from '../source-state.ts';
@@ -8,14 +8,8 @@ import { toReadyEndpoints } from './ready-endpoints.ts';
 import { createSliceApi } from './slice-api.ts';
 import { SliceWatch } from './slice-watch.ts';
 
-/** The log of Services that cannot be watched. A pino logger fits. */
-interface KubernetesLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 export interface KubernetesCollaborators {
-  readonly log: KubernetesLog;
+  readonly log: Log<'info' | 'warn'>;
   /** Called when the servers of a Service have changed. */
   readonly onChange: () => void;
 }

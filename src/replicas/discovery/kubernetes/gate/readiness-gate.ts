@@ -1,5 +1,5 @@
 import { atMostOncePerMinute, inParallel } from '#base';
-import { type Clock, systemClock } from '#otel/base';
+import { type Clock, type Log, systemClock } from '#otel/base';
 import { MAX_REPLICAS } from '#replicas/shared';
 import { byName } from '../../by-name.ts';
 import { expandService } from '../../expand-service.ts';
@@ -31,12 +31,6 @@ const LOG_AGAIN_MS = 60_000;
 /** Waiting pods that the admin API names: those that wait for the longest time. */
 const MAX_SHOWN_PODS = 16;
 
-/** The log of confirmed and waiting pods. A pino logger fits. */
-export interface ReadinessGateLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
-
 export interface ReadinessGateCollaborators {
   readonly check: PodCheck;
   /** Makes the condition of a pod true. Rejects with an ApiError. */
@@ -45,7 +39,7 @@ export interface ReadinessGateCollaborators {
     condition: PodCondition,
     signal: AbortSignal,
   ) => Promise<ConditionOutcome>;
-  readonly log: ReadinessGateLog;
+  readonly log: Log<'info' | 'warn'>;
   readonly clock?: Clock;
   readonly random?: () => number;
 }
