@@ -47,12 +47,12 @@ const TABLE = `
 #replicas/shared  #replicas/gpu-time #replicas/health-state #replicas/ramps #replicas/reachability #replicas/silence #shared-memory
 #cli/terminal     #cli/command #otel/base node:
 #otel/export      #otel/base #otel/collector #otel/encoding #otel/otlp #otel/otlp-json @opentelemetry/ node:
-#access/clients   #access/limits #base #config #otel/files node:
+#access/clients   #access/limits #base #config #otel/base #otel/files node:
 #replicas/routing #replicas/route #replicas/terms
 #rehearsal        #replicas/terms node:
 #replicas/terms   #config
 #otel/otlp        #otel/encoding #otel/otlp-json #otel/record #otel/record/registry @opentelemetry/ node:
-#access/certificates #base #config #wire/client node:
+#access/certificates #base #config #otel/base #wire/client node:
 #proxy/entry      #access/jwt #access/limits #config #wire/message node:
 #access/jwt       #base #base/parsed #config #otel/base jose node:
 #access/limits    #base #config #otel/base #shared-memory node:

@@ -2,6 +2,7 @@ import type { ReloadOutcome } from '#admin';
 import { type createInTurn, StartError } from '#base';
 import { type Config, ConfigError, planReload } from '#config';
 import { type EnvironmentSecrets, findChangedSecrets, SecretError } from '#config/secrets';
+import type { Log } from '#otel/base';
 import type { AdminAction } from '#otel/span';
 import { type ReplicaChanges, TooManyReplicasError } from '#replicas/registry';
 
@@ -39,7 +40,7 @@ export interface ReloadCollaborators {
   readonly onAction: (action: AdminAction) => void;
   /** Called with what came of each reload. */
   readonly onOutcome: (outcome: ReloadOutcome) => void;
-  readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+  readonly log: Log;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type createInTurn, RepeatedCheck } from '#base';
+import type { Log } from '#otel/base';
 import type { TlsMaterial } from '#wire/client';
 import type { Certificates } from './certificate-files.ts';
 
@@ -17,7 +18,7 @@ export interface CertificateWatcherCollaborators {
   readonly useForReplicas: (next: Certificates) => Promise<void>;
   /** The time: milliseconds since 1970. */
   readonly epochMs: () => number;
-  readonly log: Record<'info', (fields: object, message: string) => void>;
+  readonly log: Log<'info'>;
 }
 
 /** Who learns the keys of session tickets can read resumed sessions of this time. Then clients handshake in full once. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type createInTurn, RepeatedCheck, StartError } from '#base';
+import type { Log } from '#otel/base';
 import { type ClientList, type ClientSources, readClients, readVersion } from './read-clients.ts';
 
 export interface ClientsWatcherCollaborators {
@@ -11,7 +12,7 @@ export interface ClientsWatcherCollaborators {
   readonly sources: () => ClientSources;
   /** Uses these clients for requests from now on. Rejects with a StartError if it cannot. */
   readonly use: (next: ClientList['clients']) => Promise<void>;
-  readonly log: Record<'info', (fields: object, message: string) => void>;
+  readonly log: Log<'info'>;
 }
 
 /**

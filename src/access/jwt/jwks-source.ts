@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Log } from '#otel/base';
 import type { JwtKeys } from './jwks.ts';
 import { isRemote, JwksError, readJwks, requireJwks, toShownSource } from './read-jwks.ts';
 
@@ -12,7 +13,7 @@ const RETRY_MS = { first: 1_000, longest: 10_000 } as const;
 const COOL_DOWN_MS = 30_000;
 
 export interface JwksSourceCollaborators {
-  readonly log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
+  readonly log: Log;
   /** Monotonic. */
   readonly nowMs?: () => number;
 }

@@ -1,3 +1,4 @@
+import type { Log } from '#otel/base';
 import type { HealthDecision, HealthJudge, HealthVerdict } from '#replicas/health-state';
 import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
 
@@ -16,8 +17,7 @@ export interface HealthAction {
 
 export interface HealthDecisionsCollaborators {
   readonly registry: Pick<ReplicaRegistry, 'find'>;
-  /** A pino logger fits. */
-  readonly log: Record<'info', (fields: object, message: string) => void>;
+  readonly log: Log<'info'>;
   /** Makes the span of a decision. */
   readonly onAction: (action: HealthAction) => void;
   readonly epochMs?: () => number;
