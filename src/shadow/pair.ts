@@ -96,6 +96,7 @@ export class Pair implements AnswerListener {
       model: sent.model,
       endpoint: sent.reading.endpoint.path,
       stream: this.#primary.isStream,
+      tookMs: performance.now() - sent.sentMs,
       own,
       peer,
       output,

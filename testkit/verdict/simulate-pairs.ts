@@ -80,6 +80,7 @@ export function createPairs(scenario: PairScenario, random: () => number): () =>
       model: 'm',
       endpoint: '/v1/chat/completions',
       stream: true,
+      tookMs: 1_000,
       own,
       peer,
       promptTokens: Math.round(prompt),

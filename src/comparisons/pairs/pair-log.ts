@@ -11,15 +11,9 @@ interface KeptPair {
 }
 
 /** What became of the requests that could have been copied to one shadow, since it is one. */
-export interface ShadowCounts {
-  /** Pairs of answers that were compared. */
-  readonly pairs: number;
-  /** Requests that were not copied, by reason. */
-  readonly skipped: ReadonlyMap<string, number>;
-}
-
 interface Counts {
-  pairs: number;
+  /** When it began to count. */
+  readonly sinceMs: number;
   readonly skipped: Map<string, number>;
   /** When a copy last ended, or the first was counted: monotonic. */
   endedMs: number;
@@ -31,8 +25,16 @@ interface Counts {
 const SILENT_MS = 10_000;
 const SILENT_FULL = 20;
 
+/** What a log works with. Times are monotonic. */
+interface PairLogCollaborators {
+  /** Since when the replica of this name is the server that it is, and a shadow or none. */
+  readonly sinceMsOf: (name: string) => number;
+  readonly nowMs?: () => number;
+}
+
 /** The latest pairs of answers, numbered from 0 in the order in which they ended. Times are monotonic. */
 export class PairLog {
+  readonly #sinceMsOf: (name: string) => number;
   readonly #nowMs: () => number;
   readonly #chunks: KeptPair[][] = [];
   readonly #counts = new Map<string, Counts>();
@@ -40,7 +42,8 @@ export class PairLog {
   #end = 0;
   #completeFromMs: number;
 
-  constructor(nowMs: () => number = () => performance.now()) {
+  constructor({ sinceMsOf, nowMs = () => performance.now() }: PairLogCollaborators) {
+    this.#sinceMsOf = sinceMsOf;
     this.#nowMs = nowMs;
     this.#completeFromMs = nowMs();
   }
@@ -60,16 +63,17 @@ export class PairLog {
     return this.#completeFromMs;
   }
 
-  /** Takes a pair that has ended. */
+  /** Takes a pair that has ended, unless another server had one of the names when it began. */
   add(pair: PairObservation): void {
+    if (!this.#isOfPresent(pair.shadow, pair.tookMs) || !this.#isOfPresent(pair.primary, pair.tookMs)) return;
     const open = this.#openChunk();
     open.push({ pair, endedMs: this.#nowMs() });
     this.#end++;
-    this.#countsOf(pair.shadow).pairs++;
   }
 
-  /** A copy has ended, whether it makes a pair or not. */
-  noteEnded(shadow: string): void {
+  /** A copy that took so long has ended, whether it makes a pair or not. */
+  noteEnded(shadow: string, tookMs: number): void {
+    if (!this.#isOfPresent(shadow, tookMs)) return;
     const counts = this.#countsOf(shadow);
     counts.endedMs = this.#nowMs();
     counts.fullSince = 0;
@@ -77,7 +81,7 @@ export class PairLog {
 
   /** For how long a shadow that has all the copies that it may have has ended none; null: it is not silent. */
   silentMsOf(shadow: string): number | null {
-    const { fullSince = 0, endedMs = 0 } = this.#counts.get(shadow) ?? {};
+    const { fullSince, endedMs } = this.#countsOf(shadow);
     const silentMs = this.#nowMs() - endedMs;
     return fullSince >= SILENT_FULL && silentMs >= SILENT_MS ? silentMs : null;
   }
@@ -89,14 +93,9 @@ export class PairLog {
     if (why === 'shadow_full') counts.fullSince += count;
   }
 
-  /** What became of the requests of a shadow. */
-  countsOf(shadow: string): ShadowCounts {
-    return this.#countsOf(shadow);
-  }
-
-  /** Forgets the counts of a replica: it becomes a shadow, or another. */
-  resetCounts(shadow: string): void {
-    this.#counts.delete(shadow);
+  /** Requests that were not copied to a shadow, by reason. */
+  skippedOf(shadow: string): ReadonlyMap<string, number> {
+    return this.#countsOf(shadow).skipped;
   }
 
   pairOf(number: number): PairObservation {
@@ -132,14 +131,17 @@ export class PairLog {
     return chunk;
   }
 
+  #isOfPresent(name: string, tookMs: number): boolean {
+    return this.#nowMs() - tookMs >= this.#sinceMsOf(name);
+  }
+
+  /** Those of the present server, as long as it is a shadow. */
   #countsOf(shadow: string): Counts {
-    const known = this.#counts.get(shadow) ?? {
-      pairs: 0,
-      fullSince: 0,
-      skipped: new Map<string, number>(),
-      endedMs: this.#nowMs(),
-    };
-    this.#counts.set(shadow, known);
-    return known;
+    const known = this.#counts.get(shadow);
+    if (known !== undefined && known.sinceMs >= this.#sinceMsOf(shadow)) return known;
+    const nowMs = this.#nowMs();
+    const counts = { sinceMs: nowMs, fullSince: 0, skipped: new Map<string, number>(), endedMs: nowMs };
+    this.#counts.set(shadow, counts);
+    return counts;
   }
 }

@@ -35,7 +35,7 @@ export class RunningPairs {
   readonly skipsOf = (names: readonly string[]): Readonly<Record<string, number>> => {
     const skips: Record<string, number> = {};
     for (const name of names)
-      for (const [why, count] of this.#log.countsOf(name).skipped) skips[why] = (skips[why] ?? 0) + count;
+      for (const [why, count] of this.#log.skippedOf(name)) skips[why] = (skips[why] ?? 0) + count;
     return skips;
   };
 

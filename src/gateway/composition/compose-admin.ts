@@ -58,7 +58,7 @@ export function composeAdmin(
   const { secrets, log, pid } = collaborators;
   const access = new AdminAccess(secrets.tokens);
   const { registry, drains } = replicas;
-  const { serving, telemetry, metrics, figures, recentRecords, judge, pairLog } = dataPlane;
+  const { serving, telemetry, metrics, figures, recentRecords, judge } = dataPlane;
   const identity = {
     name: toGatewayName(config),
     host: hostname(),
@@ -105,10 +105,7 @@ export function composeAdmin(
       refresh: (replica) => replicas.refresh(replica),
       probeEngine: (replica, hasCompletion) => replicas.probeEngine(replica, hasCompletion),
       judge,
-      async beginTrial(replica, share, forMs, tokenName) {
-        if (replica.trial === null) pairLog.resetCounts(replica.name);
-        await replicas.beginTrial(replica, share, forMs, tokenName);
-      },
+      beginTrial: (...trial) => replicas.beginTrial(...trial),
       endTrial: (replica, tokenName) => replicas.endTrial(replica, tokenName),
       shadowShare: () => inEffect.config.shadow.requestsShare,
       rollouts,

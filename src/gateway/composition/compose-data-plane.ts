@@ -111,7 +111,7 @@ export async function composeDataPlane(
       copyTotals.add(report);
       for (const span of spans) {
         telemetry.recordShadow(span);
-        pairLog.noteEnded(span.shadow);
+        pairLog.noteEnded(span.shadow, span.durationMs);
       }
       for (const pair of pairs) pairLog.add(pair);
       for (const { shadow, why, count } of skips) pairLog.noteSkipped(shadow, why, count);

@@ -23,7 +23,7 @@ export async function composeJudge(
     performance.now() - e2eMs >= (find(replica)?.knownSinceMs ?? 0);
   const ring = new RequestRing({ isWarm: (name) => (find(name)?.ramp ?? null) === null, isOfPresent });
   const listPods = (labels: readonly string[]) => replicas.listPods(labels);
-  const pairLog = new PairLog();
+  const pairLog = new PairLog({ sinceMsOf: (name) => find(name)?.roleSinceMs ?? 0 });
   const openChannel = await toFleetChannel(loadChannels, 'verdicts', (reason) =>
     log.warn({ reason }, 'the server does not permit to share verdicts: see fleet.md'),
   );

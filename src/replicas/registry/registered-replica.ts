@@ -115,6 +115,11 @@ export class RegisteredReplica {
     return this.#trial;
   }
 
+  /** Since when it is known, and a shadow or none: monotonic. */
+  get roleSinceMs(): number {
+    return Math.max(this.#roleSinceMs, this.knownSinceMs);
+  }
+
   /** When it was last drained or undrained, became a shadow or ceased to be one: monotonic; -Infinity: never, as is known. */
   get changedMs(): number {
     return Math.max(this.#roleSinceMs, this.#collaborators.drains.changedMsOf(this.name));

@@ -36,6 +36,8 @@ export interface PairObservation {
   readonly model: string;
   readonly endpoint: string;
   readonly stream: boolean;
+  /** From the moment at which the request was sent until nothing more came of the pair. */
+  readonly tookMs: number;
   readonly own: PairSide;
   readonly peer: PairSide;
   /** Whether the calls of tools have the same names and the same members. Null: neither calls any. */

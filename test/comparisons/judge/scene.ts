@@ -78,7 +78,7 @@ export function createScene({
     listedPods: 0,
     judge: new GatewayJudge({
       ring,
-      pairLog: new PairLog(() => clock.nowMs),
+      pairLog: new PairLog({ sinceMsOf: () => 0, nowMs: () => clock.nowMs }),
       registry: {
         get replicas() {
           return [...replicas].map(([name, replica]) => toRegistered(name, replica, clock.nowMs));

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { answerJson, COMPLETION } from '#testkit/fake-replica.ts';
+import { answerJson, COMPLETION, hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import type { StartedGateway } from '#testkit/start-gateway.ts';
-import { askVerdict, type ShadowScene, type ShadowVerdict, startShadowScene, words } from './scene.ts';
+import {
+  askVerdict,
+  type ShadowScene,
+  type ShadowVerdict,
+  startShadowScene,
+  toConfigured,
+  words,
+} from './scene.ts';
 
 /** Sends chats until what the pairs show is as wanted. */
 async function untilShown(
@@ -59,6 +66,30 @@ describe('the verdict on a shadow', () => {
           'cannot be judged yet: 5 pairs, too few to compare; about 300 more',
         ),
       });
+  });
+
+  test('says nothing of copies and requests of the server that had its name before a reload', async () => {
+    await using scene = await startShadowScene({ shadow: { max_inflight: 2 } });
+    const { gateway, a, s: former } = scene;
+    await using present = await startFakeReplica({ name: 's' });
+    former.answer(hang);
+    await scene.untilCopied(2);
+    for (let count = 0; count < 3; count++) await (await gateway.chat()).text();
+    await expect
+      .poll(() => askVerdict(gateway))
+      .toMatchObject({ pairs: { skipped: { shadow_full: expect.any(Number) } } });
+    gateway.writeConfig({
+      replicas: [toConfigured(a), { ...toConfigured(present), role: 'shadow' }],
+      config: { gateway: { workers: 1 }, shadow: { requests: '100%' } },
+    });
+    expect((await gateway.reload()).status).toBe(200);
+    former.resetConnections();
+    while (present.requests.length < 3) await (await gateway.chat()).text();
+
+    await expect
+      .poll(() => askVerdict(gateway), { timeout: 20_000 })
+      .toMatchObject({ pairs: { waiting: present.requests.length } });
+    expect((await askVerdict(gateway)).pairs?.skipped).not.toHaveProperty('shadow_full');
   });
 
   test('says that outputs differ, after which token, and that the shadow repeats its own', async () => {
