@@ -81,27 +81,6 @@ export interface Clock {
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** The clock of this machine. */
-export const systemClock: Clock = {
-  nowMs: () => performance.now(),
-
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal.aborted) {
-        resolve();
-        return;
-      }
-      const timer = ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(wake, ms);
-      // The listener is removed with the sleep: some of these signals live as long as the process.
-      signal.addEventListener('abort', wake, { once: true });
-      function wake(): void {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', wake);
-        resolve();
-      }
-    }),
-};
-
 /**
  * Calls back after `ms`, when what has arrived by then has been read: after a stall of the event loop the awaited answer
  * may be there. Returns what ends it before.
@@ -116,6 +95,27 @@ export function startDeadline(ms: number, onDeadline: () => void): () => void {
     clearImmediate(afterReads);
   };
 }
+
+/** The clock of this machine. */
+export const systemClock: Clock = {
+  nowMs: () => performance.now(),
+
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal.aborted) {
+        resolve();
+        return;
+      }
+      const endDeadline = ms === Number.POSITIVE_INFINITY ? undefined : startDeadline(ms, wake);
+      // The listener is removed with the sleep: some of these signals live as long as the process.
+      signal.addEventListener('abort', wake, { once: true });
+      function wake(): void {
+        endDeadline?.();
+        signal.removeEventListener('abort', wake);
+        resolve();
+      }
+    }),
+};
 
 /**
  * Waits for the work, at most `ms`; the work itself goes on. Resolves with its result, or with null if it takes longer.
