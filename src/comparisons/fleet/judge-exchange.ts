@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Comparison } from '#verdict';
 import { type FleetFacts, type FleetQuestion, parseJudgeMessage, printJudgeMessage } from './judge-text.ts';
 
@@ -11,18 +11,22 @@ export interface JudgeChannel {
 /** Gateways whose facts of one question are kept, with those that have restarted since. */
 const MAX_GATEWAYS = 64;
 const MAX_MESSAGE_CHARS = 4 * 1024 ** 2;
+/** The part of a gateway's id that it has again after a restart. */
+const LASTING_CHARS = 8;
 
 /** Tells the other gateways of a fleet what is asked here and what is known here, and keeps what they know. */
 export class JudgeExchange {
   readonly #openChannel: (onMessage: (message: string) => void) => JudgeChannel;
-  readonly #gateway = randomBytes(8).toString('hex');
+  readonly #gateway: string;
   /** By question, and by who knows it. */
   readonly #facts = new Map<string, Map<string, Comparison>>();
   #channel: JudgeChannel | null = null;
   #onQuestion: (question: FleetQuestion) => void = () => undefined;
 
-  constructor(openChannel: (onMessage: (message: string) => void) => JudgeChannel) {
+  /** @param home what the gateway is after a restart, too, and no other one of the fleet */
+  constructor(openChannel: (onMessage: (message: string) => void) => JudgeChannel, home: string) {
     this.#openChannel = openChannel;
+    this.#gateway = hash('sha256', home).slice(0, LASTING_CHARS) + randomBytes(4).toString('hex');
   }
 
   /** `onQuestion`: called whenever another gateway tells that it wants to know something. */
@@ -55,6 +59,12 @@ export class JudgeExchange {
   /** What the others know of a question, each by its own requests. */
   factsOf(id: string): readonly Comparison[] {
     return [...(this.#facts.get(id)?.values() ?? [])];
+  }
+
+  /** How many others that is, with what they have told before a restart. */
+  gatewaysOf(id: string): number {
+    const ids = this.#facts.get(id)?.keys() ?? [];
+    return new Set(Array.from(ids, (gateway) => gateway.slice(0, LASTING_CHARS))).size;
   }
 
   #hear(text: string): void {

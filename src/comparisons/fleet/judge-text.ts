@@ -20,7 +20,7 @@ export interface FleetFacts {
 
 /** What one gateway tells the others. */
 export interface JudgeMessage {
-  /** Who tells it: another one after a restart, which has seen other requests. */
+  /** Who tells it. After a restart its second half is another one: it has seen other requests. */
   readonly gateway: string;
   readonly questions: readonly FleetQuestion[];
   readonly facts: readonly FleetFacts[];

@@ -176,7 +176,7 @@ export class GatewayJudge {
       sinceEpochMs: run.sinceEpochMs,
       fromEpochMs: run.fromEpochMs,
       untilEpochMs: epochMs(),
-      gateways: 1 + this.#toldOf(run).length,
+      gateways: 1 + (exchange?.gatewaysOf(run.id) ?? 0),
       pairs: run.running instanceof RunningPairs ? this.#toReport(run.running, groups) : null,
     };
   }
@@ -291,8 +291,8 @@ export class GatewayJudge {
   }
 
   /** What the other gateways know of it. Of pairs each knows its own alone. */
-  #toldOf({ id, running }: Run): readonly Comparison[] {
-    return running instanceof RunningPairs ? [] : (this.#collaborators.exchange?.factsOf(id) ?? []);
+  #toldOf({ id }: Run): readonly Comparison[] {
+    return this.#collaborators.exchange?.factsOf(id) ?? [];
   }
 
   #end(key: string): void {

@@ -1,6 +1,7 @@
 import { GatewayJudge, JudgeExchange, PairLog, RequestRing, type RingCollaborators } from '#comparisons';
 import type { ReplicaControl } from '#replicas/control';
 import type { RegisteredReplica } from '#replicas/registry';
+import { toGatewayName } from '../serving/settings.ts';
 import { toFleetChannel } from './fleet-channel.ts';
 import type { Composition } from './gateway-collaborators.ts';
 
@@ -27,6 +28,8 @@ export async function composeJudge(
   const openChannel = await toFleetChannel(loadChannels, 'verdicts', (reason) =>
     log.warn({ reason }, 'the server does not permit to share verdicts: see fleet.md'),
   );
+  const { config } = inEffect;
+  const home = `${toGatewayName(config)} ${config.stateDir}`;
   const judge = new GatewayJudge({
     ring,
     pairLog,
@@ -34,7 +37,7 @@ export async function composeJudge(
     listPods,
     routingPolicy: () => inEffect.config.routing.policy,
     currency: inEffect.config.currency,
-    exchange: openChannel === null ? null : new JudgeExchange(openChannel),
+    exchange: openChannel === null ? null : new JudgeExchange(openChannel, home),
   });
   parts.add('watches', { start: () => judge.start() });
   parts.add('workers', { stop: () => judge.stop() });

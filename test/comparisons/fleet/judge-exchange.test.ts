@@ -7,25 +7,28 @@ import { createScene, type JudgeScene } from '../judge/scene.ts';
 /** Gateways on one channel, which delivers at once. Each serves requests of its own. */
 function createFleet(count: number) {
   const listeners = new Set<(message: string) => void>();
-  const openExchange = () =>
-    new JudgeExchange((onMessage) => {
-      listeners.add(onMessage);
-      return {
-        publish: (message) => {
-          for (const listener of [...listeners]) listener(message);
-        },
-        close: () => listeners.delete(onMessage),
-      };
-    });
-  const scenes = Array.from({ length: count }, (_, seed) => createScene({ exchange: openExchange(), seed }));
-  for (const { judge } of scenes) judge.start();
+  const openChannel = (onMessage: (message: string) => void) => {
+    listeners.add(onMessage);
+    return {
+      publish: (message: string) => {
+        for (const listener of [...listeners]) listener(message);
+      },
+      close: () => listeners.delete(onMessage),
+    };
+  };
+  const start = (seed: number) => {
+    const scene = createScene({ exchange: new JudgeExchange(openChannel, `gateway ${seed}`), seed });
+    scene.judge.start();
+    return scene;
+  };
+  const scenes = Array.from({ length: count }, (_, seed) => start(seed));
   const stop = () => {
     for (const { judge } of scenes) judge.stop();
   };
   const say = (message: string) => {
     for (const listener of [...listeners]) listener(message);
   };
-  return { scenes, stop, say };
+  return { scenes, start, stop, say };
 }
 
 const verdictOf = async (scene: JudgeScene | undefined) => {
@@ -57,6 +60,23 @@ test('what a gateway serves later counts at the others, until nobody asks any mo
   second?.pass(10);
   await expect.poll(async () => (await verdictOf(first)).requests, { timeout: 10_000 }).toBeGreaterThan(100);
   expect(first?.ring.end).toBe(0);
+  stop();
+});
+
+test('a gateway that has restarted is one, and what it served before counts', async () => {
+  const { scenes, start, stop } = createFleet(2);
+  const [first, second] = scenes;
+  const requestsAfter = async (served: JudgeScene | undefined) => {
+    served?.pass(1);
+    return (await verdictOf(first)).requests;
+  };
+  await expect.poll(() => requestsAfter(second), { timeout: 10_000 }).toBeGreaterThan(100);
+  second?.judge.stop();
+  const before = await requestsAfter(undefined);
+  const again = start(1);
+  await expect.poll(() => requestsAfter(again), { timeout: 10_000 }).toBeGreaterThan(before);
+  expect(await verdictOf(first)).toMatchObject({ gateways: 2 });
+  again.judge.stop();
   stop();
 });
 
