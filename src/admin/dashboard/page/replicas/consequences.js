@@ -3,7 +3,15 @@ import { counted } from '../elements/format.js';
 import { toSilentStreams, toStateKind, toWord } from './state.js';
 
 /** The response to a drain or an undrain: how far it has propagated in a fleet, and a warning. */
-/** @typedef {{ scope?: 'fleet' | 'local', overtaken?: boolean, unconfirmed?: readonly string[], warning?: string }} DrainResponse */
+/**
+ * @typedef {{
+ *   replica?: { readonly shadow?: object | null },
+ *   scope?: 'fleet' | 'local',
+ *   overtaken?: boolean,
+ *   unconfirmed?: readonly string[],
+ *   warning?: string,
+ * }} DrainResponse
+ */
 /** @typedef {{ readonly isSevere: boolean, readonly text: string }} Consequence */
 
 /**
@@ -198,12 +206,13 @@ function toBackground(background) {
  * @param {string} name
  * @param {DrainResponse} response
  */
-export function toDone(action, name, { scope, overtaken, unconfirmed = [] }) {
+export function toDone(action, name, { replica, scope, overtaken, unconfirmed = [] }) {
   if (overtaken) return `The ${action} of ${name} did not last.`;
+  const what = replica?.shadow == null ? 'requests' : 'copies';
   const isOnlyHere = scope === 'local' || unconfirmed.length > 0;
   if (action === 'undrain')
     return isOnlyHere
-      ? `${name} gets new requests from each gateway as soon as it receives the undrain.`
-      : `${name} gets new requests again.`;
-  return isOnlyHere ? `${name} gets no new requests from this gateway.` : `${name} gets no new requests.`;
+      ? `${name} gets new ${what} from each gateway as soon as it receives the undrain.`
+      : `${name} gets new ${what} again.`;
+  return isOnlyHere ? `${name} gets no new ${what} from this gateway.` : `${name} gets no new ${what}.`;
 }

@@ -164,3 +164,10 @@ test('the message of a call that a later one has replaced does not say that it i
   expect(toDone('drain', 'a', answer)).toBe('The drain of a did not last.');
   expect(toDone('undrain', 'a', { overtaken: true })).toBe('The undrain of a did not last.');
 });
+
+test('the message about a shadow speaks of copies, as the dialog before did', () => {
+  const answer = { replica: { shadow: { requests: 0.1 } } };
+  expect(toDone('drain', 's', answer)).toBe('s gets no new copies.');
+  expect(toDone('undrain', 's', answer)).toBe('s gets new copies again.');
+  expect(toDone('undrain', 'a', { replica: { shadow: null } })).toBe('a gets new requests again.');
+});
