@@ -94,8 +94,10 @@ export class UsageTally {
 
   /** The figures of the stream so far. */
   total(): UsageFigures {
-    const perChoice = this.#totals.length > 0 ? this.#totals.entries() : this.#byChoice.entries();
-    return sumOverChoices(perChoice, this.#choicesPerPrompt);
+    const total = sumOverChoices(this.#totals.entries(), this.#choicesPerPrompt);
+    // llama.cpp sends a total when its choice ends. In a stream that breaks off, others may have running figures alone.
+    if (this.#totals.length >= (this.#isTotalPerChoice ? this.#byChoice.size : 1)) return total;
+    return { ...total, ...sumOverChoices(this.#byChoice, this.#choicesPerPrompt) };
   }
 }
 

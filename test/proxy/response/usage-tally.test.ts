@@ -93,6 +93,17 @@ describe('the usage of a stream', () => {
     expect(tally.total()).toEqual({ completionTokens: 1_024 });
   });
 
+  test('is that of all choices if one has ended where the engine tells a total per choice, and others run', () => {
+    const tally = create({ choicesPerPrompt: 2, isTotalPerChoice: true });
+    tally.add({ completionTokens: 8 }, 1, false);
+    tally.add({ completionTokens: 20 }, 0, false);
+    tally.add({ promptTokens: 5, completionTokens: 9 }, null, false);
+    expect(tally.total()).toEqual({ promptTokens: 5, completionTokens: 28 });
+    expect(tally.sourceOf(false)).toBe('progressive');
+    tally.add({ promptTokens: 5, completionTokens: 22 }, null, false);
+    expect(tally.total()).toEqual({ promptTokens: 5, completionTokens: 31 });
+  });
+
   test('counts 1024 choices at most', () => {
     const tally = create();
     for (const index of [0, 1_023, 1_024]) tally.add({ completionTokens: 1 }, index, false);
