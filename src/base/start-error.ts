@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
 /**
@@ -28,17 +29,23 @@ export async function orStartError<T>(what: string, promise: Promise<T>): Promis
   }
 }
 
+type Pem = string | null | undefined;
+
 /** OpenSSL's own messages say little. None of these quotes a file. */
 const PEM_PROBLEMS: Readonly<Record<string, string>> = {
-  ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'the key does not belong to the certificate',
   ERR_OSSL_PEM_NO_START_LINE: 'this is not PEM',
   ERR_OSSL_UNSUPPORTED: 'the key is not a private key in PEM',
   ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED: 'the key is encrypted: give it without a password',
 };
 
-/** Uses certificates and keys by `action`. What it throws becomes an UnusableSettingError. `what` names the files. */
-export function tryCertificates<T>(what: string, action: () => T): T {
+/**
+ * Uses certificates and keys by `action`. What it throws becomes an UnusableSettingError. `what` names the files. OpenSSL
+ * takes a cert and a key of two algorithms for halves of two pairs, with which every handshake fails: that is looked at here.
+ */
+export function tryCertificates<T>(what: string, action: () => T, cert?: Pem, key?: Pem): T {
   try {
+    if (cert != null && key != null && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+      throw new Error('the key does not belong to the certificate');
     return action();
   } catch (error) {
     const { code = 'unusable', message } = error as NodeJS.ErrnoException;

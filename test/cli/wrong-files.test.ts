@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,6 +21,10 @@ beforeAll(async () => {
     writeFile(join(folder, 'not-json'), 'not JSON'),
     writeFile(join(folder, 'no-keys'), '{"keys":[]}'),
     writeFile(join(folder, 'no-yaml'), 'clients: ['),
+    writeFile(
+      join(folder, 'rsa.key'),
+      generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    ),
   ]);
 });
 
@@ -111,6 +116,11 @@ describe('what a command line names and what cannot be used ends with 2 and says
     [
       '--key is of another certificate',
       () => ['--cert', server.certPath, '--key', other.keyPath],
+      /--cert .*: the key does not belong to the certificate/,
+    ],
+    [
+      '--key is of another algorithm',
+      () => ['--cert', server.certPath, '--key', join(folder, 'rsa.key')],
       /--cert .*: the key does not belong to the certificate/,
     ],
   ])('%s', async (_, options, said) => {

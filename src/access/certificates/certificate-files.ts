@@ -1,4 +1,4 @@
-import { createPrivateKey, hash, randomBytes, X509Certificate } from 'node:crypto';
+import { hash, randomBytes, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { tryCertificates, UnusableSettingError } from '#base';
@@ -88,8 +88,7 @@ async function withTls(
   const files = [paths.ca, paths.cert, paths.key].filter((path) => path !== null).join(', ');
   reading.check(`${at}: ${files}`, [ca, cert, key], () => {
     // An empty text would count as an absent one.
-    for (const pem of [ca, cert]) if (pem !== null) new X509Certificate(pem);
-    if (key !== null) createPrivateKey(key);
+    if (ca !== null) new X509Certificate(ca);
     createSecureContext({
       ...(ca === null ? {} : { ca }),
       ...(cert === null ? {} : { cert }),
@@ -131,10 +130,11 @@ class Reading {
     }
   }
 
-  /** Checks contents that are used together, unless that was done. `what`: names them in the error. */
+  /** Checks an authority, a certificate and a key that are used together, unless that was done. `what`: names them. */
   check(what: string, contents: readonly (string | null)[], action: () => void): void {
     const digest = hash('sha256', JSON.stringify(contents));
-    if (!this.#known.has(digest) && !this.usable.has(digest)) tryCertificates(what, action);
+    const [, cert, key] = contents;
+    if (!this.#known.has(digest) && !this.usable.has(digest)) tryCertificates(what, action, cert, key);
     this.usable.add(digest);
   }
 }

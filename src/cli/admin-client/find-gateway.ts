@@ -89,7 +89,7 @@ async function readOwn({ ca, cert, key }: GatewayOptions): Promise<TlsTrust> {
     cert === undefined || key === undefined ? {} : { cert: await readPem(cert), key: await readPem(key) };
   // Otherwise each would look like a gateway that cannot be reached. createSecureContext ignores an authority that is none.
   if (authority.ca !== undefined) tryCertificates(`--ca ${ca}`, () => new X509Certificate(authority.ca));
-  tryCertificates(`--cert ${cert} and --key ${key}`, () => createSecureContext(own));
+  tryCertificates(`--cert ${cert} and --key ${key}`, () => createSecureContext(own), own.cert, own.key);
   return { ...authority, ...own };
 }
 

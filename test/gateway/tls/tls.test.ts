@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect as connectTcp, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
@@ -20,6 +21,7 @@ let replica: FakeReplica;
 let server: IssuedCertificate;
 let named: IssuedCertificate;
 let client: IssuedCertificate;
+let rsaKeyPath: string;
 let foreign: TestAuthority;
 
 beforeAll(async () => {
@@ -33,6 +35,11 @@ beforeAll(async () => {
     authority.issue('named', 'DNS:llm.example.test,DNS:*.models.example.test'),
     authority.issue('client'),
   ]);
+  rsaKeyPath = join(dirname(server.keyPath), 'rsa.key');
+  await writeFile(
+    rsaKeyPath,
+    generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+  );
 });
 
 afterAll(async () => {
@@ -280,6 +287,7 @@ test.each([
     'gateway.tls.cert: cannot read',
   ],
   ['a key of another certificate', () => ({ cert: server.certPath, key: named.keyPath }), 'does not belong'],
+  ['a key of another algorithm', () => ({ cert: server.certPath, key: rsaKeyPath }), 'does not belong'],
   ['an empty key', () => ({ cert: server.certPath, key: '/dev/null' }), 'the key is not a private key'],
   ['an empty certificate', () => ({ cert: '/dev/null', key: server.keyPath }), 'this is not PEM'],
   ['an empty client_ca', () => ({ ...pathsOf(server), client_ca: '/dev/null' }), 'this is not PEM'],
@@ -293,6 +301,7 @@ test.each([
   ['an empty certificate', () => ({ cert: '/dev/null', key: client.keyPath }), 'this is not PEM'],
   ['an empty key', () => ({ cert: client.certPath, key: '/dev/null' }), 'the key is not a private key'],
   ['a key of another certificate', () => ({ cert: client.certPath, key: named.keyPath }), 'does not belong'],
+  ['a key of another algorithm', () => ({ cert: client.certPath, key: rsaKeyPath }), 'does not belong'],
 ])('the gateway does not start with %s for a replica', async (_, toTls, message) => {
   const replicas = [{ name: 'secured', url: 'https://127.0.0.1:1', tls: toTls() }];
   await expect(startGateway({ replicas })).rejects.toThrow(message);
