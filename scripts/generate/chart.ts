@@ -20,9 +20,23 @@ const values = JSON.parse(await readFile(join(DEPLOY, 'helm/values.schema.json')
 values.properties.config = toChartSchema(config);
 await writeFile(join(CHART, 'values.schema.json'), toFormattedJson(values));
 
-/** The schema of gateway.yaml as that of a value. What is missing altogether is told by templates/_helpers.tpl. */
+/** The parts of the schema of gateway.yaml that are changed here. */
+interface ConfigSchema {
+  readonly $schema: string;
+  readonly required: readonly string[];
+  readonly properties: {
+    readonly gateway: { readonly properties: Readonly<Record<'tls' | 'admin_tls', { required?: string[] }>> };
+  };
+}
+
+/**
+ * The schema of gateway.yaml as that of a value. What is missing altogether is told by templates/_helpers.tpl, which adds
+ * the cert and the key of listeners, too.
+ */
 function toChartSchema(schema: unknown): object {
-  const { $schema: _, required: __, ...rest } = withGoPatterns(schema) as Record<string, unknown>;
+  const { $schema: _, required: __, ...rest } = withGoPatterns(schema) as ConfigSchema;
+  const { tls, admin_tls: adminTls } = rest.properties.gateway.properties;
+  for (const listener of [tls, adminTls]) delete listener.required;
   return rest;
 }
 

@@ -52,7 +52,7 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
   });
 
   test('asks no HTTPS of a gateway whose clients need certificates, because the kubelet has none', async () => {
-    const tls = { cert: '/etc/spangate-tls/tls.crt', key: '/etc/spangate-tls/tls.key', client_ca: '/ca.crt' };
+    const tls = { client_ca: '/ca.crt' };
     const probeOf = async (...settings: string[]) => {
       const text = await render(...MINIMAL, '--set', 'tls.secretName=spangate-tls', ...settings);
       const set = parseManifests(text).find(({ kind }) => kind === 'StatefulSet') as unknown as {
@@ -64,6 +64,40 @@ describe.skipIf(!(await hasTools()))('the chart', { timeout: 15 * 60_000 }, () =
     const probe = await probeOf('--set-json', `config.gateway.tls=${JSON.stringify(tls)}`);
     expect(probe).toMatchObject({ tcpSocket: { port: 'clients' } });
     expect(probe).not.toHaveProperty('httpGet');
+  });
+
+  test('has Prometheus show a certificate to an admin API that wants one, and says what is missing', async () => {
+    const settings = [
+      ...['--values', exampleOf('production')],
+      ...['--set', 'config.gateway.admin_tls.client_ca=/etc/spangate-admin-tls/ca.crt'],
+    ];
+    await expect(render(...settings)).rejects.toThrow('serviceMonitor.tlsSecretName is missing');
+    const text = await render(...settings, '--set', 'serviceMonitor.tlsSecretName=prometheus-tls');
+    expect(await findMistakes(text)).toEqual([]);
+    const monitor = parseManifests(text).find(({ kind }) => kind === 'ServiceMonitor');
+    expect(monitor).toMatchObject({
+      spec: {
+        endpoints: [
+          {
+            tlsConfig: {
+              cert: { secret: { name: 'prometheus-tls', key: 'tls.crt' } },
+              keySecret: { name: 'prometheus-tls', key: 'tls.key' },
+            },
+          },
+        ],
+      },
+    });
+    const map = parseManifests(text).find(({ kind }) => kind === 'ConfigMap') as unknown as {
+      data: Record<string, string>;
+    };
+    const { gateway } = parseConfig(map.data['gateway.yaml'] ?? '', {
+      path: '/etc/spangate/gateway.yaml',
+      env: { VLLM_KEY: 'a-key' },
+    });
+    expect(gateway.adminTls).toMatchObject({
+      cert: '/etc/spangate-admin-tls/tls.crt',
+      clientCa: '/etc/spangate-admin-tls/ca.crt',
+    });
   });
 
   test('is checked by schemas that find mistakes', async () => {
