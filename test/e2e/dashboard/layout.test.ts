@@ -85,6 +85,13 @@ test.for([
   },
 );
 
+test('the header tells its times in the zone of the reader, also where it is pointed at', async (context) => {
+  const { page } = await openDashboard(context, makeOverview(), { timezoneId: 'Asia/Tokyo' });
+  const facts = page.locator('#gateway-facts');
+  expect(await facts.textContent()).toContain('config\u00a0of\u00a021:00:00');
+  expect(await facts.getAttribute('title')).toMatch(/started 18:06:40\nconfiguration loaded 21:00:00$/);
+});
+
 describe('the page has no barriers', () => {
   test.for([
     ['light', troubledFleet, { colorScheme: 'light' }],

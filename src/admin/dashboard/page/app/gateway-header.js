@@ -29,8 +29,8 @@ export class GatewayHeader {
     setText(this.#facts, facts.map((fact) => fact.replaceAll(' ', '\u00a0')).join(' · '));
     const details = [
       `process ${gateway.pid} on ${gateway.host}, ${counted(gateway.workers, 'worker')}`,
-      `started ${gateway.started_at}`,
-      `configuration loaded ${gateway.config_loaded_at}`,
+      `started ${formatMoment(gateway.started_at, time)}`,
+      `configuration loaded ${formatMoment(gateway.config_loaded_at, time)}`,
     ];
     setAttribute(this.#facts, 'title', details.join('\n'));
     showTitle(gateway.name, isWrong);
