@@ -24,6 +24,7 @@ const TOOLS = [
  * keep up with it, which five of these at once do not on two cores.
  */
 const FLEET = [
+  'test/deploy/scaling-recipes.test.ts',
   'test/e2e/{fleet/**/*,prometheus}.test.ts',
   'lab/test/e2e/{fleet-rollout,rollout/**/*}.test.ts',
 ];
