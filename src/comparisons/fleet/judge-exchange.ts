@@ -23,10 +23,10 @@ export class JudgeExchange {
   #channel: JudgeChannel | null = null;
   #onQuestion: (question: FleetQuestion) => void = () => undefined;
 
-  /** @param home what the gateway is after a restart, too, and no other one of the fleet */
-  constructor(openChannel: (onMessage: (message: string) => void) => JudgeChannel, home: string) {
+  /** @param instanceId the same after a restart, and of no other gateway of the fleet */
+  constructor(openChannel: (onMessage: (message: string) => void) => JudgeChannel, instanceId: string) {
     this.#openChannel = openChannel;
-    this.#gateway = hash('sha256', home).slice(0, LASTING_CHARS) + randomBytes(4).toString('hex');
+    this.#gateway = hash('sha256', instanceId).slice(0, LASTING_CHARS) + randomBytes(4).toString('hex');
   }
 
   /** `onQuestion`: called whenever another gateway tells that it wants to know something. */

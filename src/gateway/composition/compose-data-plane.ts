@@ -118,7 +118,7 @@ export async function composeDataPlane(
     },
   };
   const copyTotals = new CopyTotals();
-  const { ring, pairLog, judge, isOfPresent } = await composeJudge(composition, replicas);
+  const { ring, pairLog, judge, isOfPresent } = await composeJudge(composition, replicas, telemetry);
   const workerEnds = { ended: 0, hung: 0 };
   const serving =
     workerCount === 1

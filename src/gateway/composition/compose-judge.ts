@@ -1,7 +1,7 @@
 import { GatewayJudge, JudgeExchange, PairLog, RequestRing, type RingCollaborators } from '#comparisons';
+import type { Telemetry } from '#otel';
 import type { ReplicaControl } from '#replicas/control';
 import type { RegisteredReplica } from '#replicas/registry';
-import { toGatewayName } from '../serving/settings.ts';
 import { toFleetChannel } from './fleet-channel.ts';
 import type { Composition } from './gateway-collaborators.ts';
 
@@ -17,6 +17,7 @@ interface Judging {
 export async function composeJudge(
   { inEffect, collaborators: { log }, parts, loadChannels }: Composition,
   replicas: ReplicaControl,
+  { instanceId }: Pick<Telemetry, 'instanceId'>,
 ): Promise<Judging> {
   const { registry } = replicas;
   const find = createFinder(() => registry.replicas);
@@ -28,8 +29,6 @@ export async function composeJudge(
   const openChannel = await toFleetChannel(loadChannels, 'verdicts', (reason) =>
     log.warn({ reason }, 'the server does not permit to share verdicts: see fleet.md'),
   );
-  const { config } = inEffect;
-  const home = `${toGatewayName(config)} ${config.stateDir}`;
   const judge = new GatewayJudge({
     ring,
     pairLog,
@@ -37,7 +36,7 @@ export async function composeJudge(
     listPods,
     routingPolicy: () => inEffect.config.routing.policy,
     currency: inEffect.config.currency,
-    exchange: openChannel === null ? null : new JudgeExchange(openChannel, home),
+    exchange: openChannel === null ? null : new JudgeExchange(openChannel, instanceId),
   });
   parts.add('watches', { start: () => judge.start() });
   parts.add('workers', { stop: () => judge.stop() });
