@@ -2,8 +2,8 @@
 import { counted } from '../elements/format.js';
 import { toSilentStreams, toStateKind, toWord } from './state.js';
 
-/** The response to a drain or an undrain: how far it has propagated in a fleet, and a warning. */
 /**
+ * The response to a drain or an undrain: how far it has propagated in a fleet, and a warning.
  * @typedef {{
  *   replica?: { readonly shadow?: object | null },
  *   scope?: 'fleet' | 'local',
