@@ -10,8 +10,11 @@ import { type CloseResult, Parts, type ShutdownSteps } from './parts.ts';
 
 /** A gateway in its life: started once, then closed or abandoned. */
 export interface Gateway {
-  /** Rejects with a StartError, whose message is one line for the operator. Port 0 picks a free port. */
-  start(): Promise<ServingGateway>;
+  /**
+   * Rejects with a StartError, whose message is one line for the operator, or with the reason of `stopped` as soon as it
+   * aborts: a start may wait for others. Port 0 picks a free port.
+   */
+  start(stopped?: AbortSignal): Promise<ServingGateway>;
   /**
    * Reads the configuration again and applies what can change while requests run. Calls run one at a time; each is
    * logged and recorded as an admin action.
@@ -32,7 +35,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   let running: ComposedGateway | null = null;
   let closing: Promise<CloseResult> | null = null;
 
-  async function startAll(): Promise<ServingGateway> {
+  async function startAll(stopped?: AbortSignal): Promise<ServingGateway> {
     await orStartError(`state_dir ${config.stateDir} is not usable`, prepareStateDir(config.stateDir));
     const lock = await orStartError(
       `state_dir ${config.stateDir}`,
@@ -40,7 +43,7 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
     );
     parts.add('state', { stop: () => lock.release() });
     running = await composeGateway(config, collaborators, parts);
-    await parts.start();
+    await parts.start(stopped);
     return running.describe();
   }
 
@@ -51,9 +54,9 @@ export function createGateway(config: Config, collaborators: GatewayCollaborator
   }
 
   return {
-    async start() {
+    async start(stopped) {
       try {
-        return await startAll();
+        return await startAll(stopped);
       } catch (error) {
         // A failed start leaves no connections, timers or sockets behind.
         running = null;

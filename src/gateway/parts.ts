@@ -53,9 +53,14 @@ export class Parts {
     this.#stages.get(stage)?.push(part);
   }
 
-  /** Starts all parts. Rejects with the first error. */
-  async start(): Promise<void> {
-    for (const parts of this.#stages.values()) await Promise.all(parts.map(async (part) => part.start?.()));
+  /** Starts all parts. Rejects with the first error, or with the reason of `stopped` as soon as it aborts. */
+  async start(stopped?: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<never>();
+    stopped?.addEventListener('abort', () => aborted.reject(stopped.reason));
+    for (const parts of this.#stages.values()) {
+      stopped?.throwIfAborted();
+      await Promise.race([aborted.promise, Promise.all(parts.map(async (part) => part.start?.()))]);
+    }
   }
 
   /** Stops all parts, also if one of them fails: then it rejects with the first error, in the end. */

@@ -51,6 +51,27 @@ test('a part that cannot start keeps those after it from starting; all are stopp
   expect(calls).toEqual(['start lock', 'start admin', 'stop listener', 'stop admin', 'stop lock']);
 });
 
+test('a start that is to stop waits for no part that has not started, and starts no other', async () => {
+  const parts = new Parts();
+  const { add, calls } = createNoting(parts);
+  const started = Promise.withResolvers<void>();
+  const stopped = new AbortController();
+  add('state', 'lock');
+  parts.add('topology', {
+    start() {
+      started.resolve();
+      return new Promise(() => {});
+    },
+  });
+  add('clients', 'listener');
+  const start = parts.start(stopped.signal);
+  await started.promise;
+  stopped.abort();
+  await expect(start).rejects.toBe(stopped.signal.reason);
+  await expect(parts.start(stopped.signal)).rejects.toBe(stopped.signal.reason);
+  expect(calls).toEqual(['start lock']);
+});
+
 test('a part that cannot stop keeps no other from stopping: the first error comes in the end', async () => {
   const parts = new Parts();
   const { add, calls } = createNoting(parts);

@@ -1,7 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { createInterface } from 'node:readline';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { COMPLETION } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
-import { chat, serve, startReplica } from '#testkit/processes/main-process.ts';
+import { chat, serve, spawnMain, startReplica, writeConfig } from '#testkit/processes/main-process.ts';
 
 /** A replica that holds its next request until it is released. */
 async function startHoldingReplica() {
@@ -54,4 +55,20 @@ describe('a gateway that serves', () => {
     expect(await closed).toEqual({ code: 1, signal: null });
     expect(await answer).toBeInstanceOf(Error);
   });
+});
+
+test('a gateway that still waits for its fleet stops at the first signal, and exits with 0', async () => {
+  const nowhere = '127.0.0.1:9';
+  const path = await writeConfig(`replicas: [{ name: a, url: "http://${nowhere}" }]
+export: { to: file }
+state: { redis: "redis://${nowhere}" }`);
+  const { child, stdout, closed } = spawnMain(['-config', path]);
+  const messages: unknown[] = [];
+  for await (const line of createInterface(stdout)) {
+    const { msg } = JSON.parse(line);
+    messages.push(msg);
+    if (msg === 'the start waits for the shared state') child.kill('SIGTERM');
+  }
+  expect(messages.at(-1)).toBe('stopped before it served');
+  expect(await closed).toEqual({ code: 0, signal: null });
 });

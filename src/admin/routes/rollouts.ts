@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { ReportOutcome, RolloutBoard } from '#rollout-board';
 import { readMark, rolloutFacts, toReasonOfLeft } from '#rollout-board/facts';
-import type { Caller } from '../access/caller.ts';
 import type { AdminCollaborators } from '../admin-collaborators.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain } from '../drains/change-drain.ts';
@@ -12,13 +11,11 @@ import {
   toRolloutJson,
   toRolloutSummary,
 } from '../rollouts/rollout-json.ts';
-import { defineRoute, json } from '../route.ts';
+import { defineRoute, json, type Route } from '../route.ts';
 
 const params = { id: 'The id of the rollout.' } as const;
 
 const clocks = (): Clocks => ({ nowMs: performance.now(), epochMs: Date.now() });
-
-const ASKED = { description: 'The rollout, of which it is asked.', content: json(rolloutSchema) };
 
 /** GET /admin/rollouts. */
 export const listRollouts = defineRoute({
@@ -54,51 +51,27 @@ export const showRollout = defineRoute({
 });
 
 /** POST /admin/rollouts/{id}/pause. */
-export const pauseRollout = defineRoute({
-  method: 'POST',
-  path: '/admin/rollouts/{id}/pause',
-  params,
-  role: 'operator',
-  operationId: 'pauseRollout',
-  summary: 'Let a rollout begin no further replica',
-  description:
-    'The replicas that are under way go to their ends, so that none is away for longer than it must. The driver hears of it ' +
+export const pauseRollout = defineAsk(
+  'pause',
+  'Let a rollout begin no further replica',
+  'The replicas that are under way go to their ends, so that none is away for longer than it must. The driver hears of it ' +
     'within a second or two.',
-  response: ASKED,
-  errors: ['rollout_not_found', 'rollout_over'],
-  handle: (call, collaborators) => askFor('pause', call, collaborators),
-});
+);
 
 /** POST /admin/rollouts/{id}/continue. */
-export const continueRollout = defineRoute({
-  method: 'POST',
-  path: '/admin/rollouts/{id}/continue',
-  params,
-  role: 'operator',
-  operationId: 'continueRollout',
-  summary: 'Let a rollout that was paused go on',
-  description:
-    'One that has stopped goes on where it was driven, or elsewhere: with `gateway rollout --resume`.',
-  response: ASKED,
-  errors: ['rollout_not_found', 'rollout_over'],
-  handle: (call, collaborators) => askFor('continue', call, collaborators),
-});
+export const continueRollout = defineAsk(
+  'continue',
+  'Let a rollout that was paused go on',
+  'One that has stopped goes on where it was driven, or elsewhere: with `gateway rollout --resume`.',
+);
 
 /** POST /admin/rollouts/{id}/abort. */
-export const abortRollout = defineRoute({
-  method: 'POST',
-  path: '/admin/rollouts/{id}/abort',
-  params,
-  role: 'operator',
-  operationId: 'abortRollout',
-  summary: 'End a rollout for good',
-  description:
-    'Its command is ended. What is drained stays drained, and what was restarted stays so. One that nobody drives is over at ' +
+export const abortRollout = defineAsk(
+  'abort',
+  'End a rollout for good',
+  'Its command is ended. What is drained stays drained, and what was restarted stays so. One that nobody drives is over at ' +
     'once.',
-  response: ASKED,
-  errors: ['rollout_not_found', 'rollout_over'],
-  handle: (call, collaborators) => askFor('abort', call, collaborators),
-});
+);
 
 /** POST /admin/rollouts/{id}/report. */
 export const reportRollout = defineRoute({
@@ -130,22 +103,29 @@ export const reportRollout = defineRoute({
   },
 });
 
-const ASKS = { pause: 'pause', continue: 'go', abort: 'abort' } as const;
-
-async function askFor(
-  action: keyof typeof ASKS,
-  { params: { id }, caller }: { readonly params: { readonly id: string }; readonly caller: Caller | null },
-  collaborators: AdminCollaborators,
-): Promise<{ readonly body: z.output<typeof rolloutSchema> } | AdminError> {
-  const { rollouts, log } = collaborators;
-  const tokenName = caller?.name ?? null;
-  const known = rollouts.ask(id, ASKS[action], tokenName);
-  if (known === 'rollout_over') return toOver(rollouts, id);
-  if (known === 'rollout_not_found') return new AdminError(known);
-  log.info({ action: `rollout_${action}`, rollout: id, token_name: tokenName }, `rollout ${action}`);
-  // Nobody else takes its mark off the drains.
-  if (known.facts.state === 'aborted') await releaseDrains(id, tokenName, collaborators);
-  return { body: toRolloutJson(known, clocks()) };
+function defineAsk(action: 'pause' | 'continue' | 'abort', summary: string, description: string): Route {
+  return defineRoute({
+    method: 'POST',
+    path: `/admin/rollouts/{id}/${action}` as const,
+    params,
+    role: 'operator',
+    operationId: `${action}Rollout`,
+    summary,
+    description,
+    response: { description: 'The rollout, of which it is asked.', content: json(rolloutSchema) },
+    errors: ['rollout_not_found', 'rollout_over'],
+    async handle({ params: { id }, caller }, collaborators) {
+      const { rollouts, log } = collaborators;
+      const tokenName = caller?.name ?? null;
+      const known = rollouts.ask(id, action === 'continue' ? 'go' : action, tokenName);
+      if (known === 'rollout_over') return toOver(rollouts, id);
+      if (known === 'rollout_not_found') return new AdminError(known);
+      log.info({ action: `rollout_${action}`, rollout: id, token_name: tokenName }, `rollout ${action}`);
+      // Nobody else takes its mark off the drains.
+      if (known.facts.state === 'aborted') await releaseDrains(id, tokenName, collaborators);
+      return { body: toRolloutJson(known, clocks()) };
+    },
+  });
 }
 
 /** The replicas that a rollout has drained stay drained, and hold up no other rollout. */

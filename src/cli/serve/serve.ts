@@ -35,7 +35,7 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     reloaded.catch((error) => log.error({ err: error }, 'reload failed'));
   });
 
-  const stopped = signals.shutdown; // from here on, a signal during the start takes effect after it
+  const stopped = signals.shutdown;
   const { createGateway } = await import('#gateway'); // a wrong configuration is reported without loading it
   const { ConfigFiles } = await import('#config');
   const files = new ConfigFiles();
@@ -65,7 +65,14 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     rehearses: true,
   });
   signals.onCrash(() => gateway.abandon());
-  const serving = await gateway.start();
+  const serving = await gateway.start(stopped).catch((error: unknown) => {
+    if (error !== stopped.reason) throw error;
+    return null;
+  });
+  if (serving === null) {
+    log.info('stopped before it served');
+    return 0;
+  }
   started.resolve(gateway);
   if (tokens.every(({ role }) => role !== 'admin')) log.warn(toMissingTokenWarning(tokens));
   for (const warning of warnings) log.warn(warning);

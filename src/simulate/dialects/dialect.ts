@@ -97,12 +97,7 @@ export interface ChoiceText {
 
 /** Joins a choice's tokens. */
 export function choiceText(choice: Answer['choices'][number]): ChoiceText {
-  const text: Record<'reasoning' | 'content' | 'call' | 'arguments', string> = {
-    reasoning: '',
-    content: '',
-    call: '',
-    arguments: '',
-  };
+  const text = { reasoning: '', content: '', call: '', arguments: '' };
   for (let position = 0; position < choice.tokenCount; position += 1) {
     const token = choice.tokenAt(position);
     text[token.kind] += token.text;
