@@ -35,12 +35,18 @@ const MAX_CHOICES = 128;
 
 /** Finish reasons by choice index. A reason that is not a plain word is ignored: it could be text. */
 export class FinishReasons {
-  readonly #reasons: string[] = [];
+  readonly #reasons: (string | undefined)[] = [];
 
   add({ index, reason }: FinishedChoice): void {
     if (!Number.isInteger(index) || index < 0 || index >= MAX_CHOICES || !FINISH_REASON.test(reason)) return;
-    while (this.#reasons.length < index) this.#reasons.push('unknown');
+    while (this.#reasons.length < index) this.#reasons.push(undefined);
     this.#reasons[index] = reason;
+  }
+
+  /** Whether each of the first choices has one. */
+  hasAllOf(count: number): boolean {
+    const known = this.#reasons.filter((reason, index) => reason !== undefined && index < count);
+    return known.length === Math.min(count, MAX_CHOICES);
   }
 
   get isEmpty(): boolean {
@@ -48,7 +54,7 @@ export class FinishReasons {
   }
 
   fill(fields: ResponseFields): void {
-    if (!this.isEmpty) fields.finish_reasons = this.#reasons;
+    if (!this.isEmpty) fields.finish_reasons = this.#reasons.map((reason) => reason ?? 'unknown');
   }
 }
 

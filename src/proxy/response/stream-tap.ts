@@ -18,6 +18,8 @@ export class StreamTap {
   readonly #usage: UsageTally;
   readonly #gaps = new GapRecorder();
   readonly #finishReasons = new FinishReasons();
+  /** One, or as many as have sent something. */
+  #choiceCount = 1;
   #firstOutputMs: number | null = null;
   #lastOutputMs = 0;
   #timings: Readonly<Record<string, number>> | null = null;
@@ -54,11 +56,12 @@ export class StreamTap {
   }
 
   /**
-   * Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason. Also if its last
-   * event was too large to be read: that of a response repeats the whole output.
+   * Whether the stream declared itself complete: by the end mark or, if that is enough, a finish reason of each choice. Also
+   * if its last event was too large to be read: that of a response repeats the whole output.
    */
   get isWhole(): boolean {
-    return this.#isDone || this.#isLastUnread || (!this.#needsEndMark && !this.#finishReasons.isEmpty);
+    if (this.#isDone || this.#isLastUnread) return true;
+    return !this.#needsEndMark && this.#finishReasons.hasAllOf(this.#choiceCount);
   }
 
   /** What the engine calls the response; null if it has not said, or nothing that could be an id. */
@@ -91,6 +94,7 @@ export class StreamTap {
     }
     if (chunk.timings !== null) this.#timings = chunk.timings;
     if (chunk.identity !== null) this.#noteIdentity(chunk.identity);
+    this.#choiceCount = Math.max(this.#choiceCount, 1 + (chunk.choiceIndex ?? 0));
     for (const finished of chunk.finished) this.#finishReasons.add(finished);
     if (chunk.hasOutput) this.observeOutput(arrivedMs);
   }

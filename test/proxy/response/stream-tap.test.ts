@@ -88,6 +88,18 @@ describe('what a stream says', () => {
     expect([tap.isWhole, tap.isDone]).toEqual([isWhole, 'kind' in chunk]);
   });
 
+  test('is not whole before each of its choices has ended: what it has said of tokens is not final', () => {
+    const { tap, fields, take } = open(false);
+    const usage = { promptTokens: 3, completionTokens: 2 };
+    take({ usage, choiceIndex: 0 });
+    take({ usage, choiceIndex: 1 });
+    take({ usage, choiceIndex: 1, finished: [{ index: 1, reason: 'length' }] });
+    expect([tap.isWhole, fields().usage_source]).toEqual([false, 'progressive']);
+    take({ usage, choiceIndex: 0, finished: [{ index: 0, reason: 'stop' }] });
+    expect([tap.isWhole, fields().usage_source]).toEqual([true, 'final']);
+    expect(fields().finish_reasons).toEqual(['stop', 'length']);
+  });
+
   test('is whole if its last event was too large to be read', () => {
     const { tap, take } = open();
     tap.noteUnread();
