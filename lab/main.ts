@@ -70,6 +70,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   systemd: 'the unit of systemd, started by a systemd in namespaces of its own',
   'tls/cpu': 'the CPU time of TLS beside nginx and Envoy, and of HTTP/2',
   'tls/rotation': 'certificates replaced again and again under load',
+  vllm: 'a gateway before real vLLM servers, which are restarted under load; writes docs/evidence/engines.md',
 };
 
 /** The file of a program, from this folder. */

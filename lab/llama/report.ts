@@ -5,6 +5,11 @@ export class Report {
   #compared = 0;
   #differences = 0;
 
+  /** How many comparisons there were so far. */
+  get compared(): number {
+    return this.#compared;
+  }
+
   /** Starts a group of comparisons. */
   section(title: string): void {
     console.log(`\n${title}`);
