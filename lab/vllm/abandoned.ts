@@ -57,12 +57,7 @@ export async function checkAbandoned(
 }
 
 function begin(openai: OpenAI, isChat: boolean, choices: number) {
-  const long = {
-    model: 'tiny',
-    max_tokens: LONG_ANSWER_TOKENS,
-    stream: true,
-    ...{ ignore_eos: true },
-  } as const;
+  const long = { model: 'tiny', max_tokens: LONG_ANSWER_TOKENS, stream: true, ignore_eos: true } as const;
   const content = 'Tell me something about the sea.';
   if (isChat)
     return openai.chat.completions

@@ -16,6 +16,8 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
+const TOOL = { type: 'function', function: { name: 'add', parameters: SCHEMA } };
+
 const chat = (body: object): Exchange => [CHAT, body];
 const options = (stream_options: unknown): Exchange => chat({ ...STREAM, stream_options });
 
@@ -41,6 +43,8 @@ const EXCHANGES: Readonly<Record<string, Exchange>> = {
     max_tokens: 60,
     response_format: { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } },
   }),
+  'call of a tool': chat({ ...ASKED, max_tokens: 80, tools: [TOOL], tool_choice: 'required' }),
+  'call of a tool, streamed': chat({ ...STREAM, max_tokens: 80, tools: [TOOL], tool_choice: 'required' }),
   completion: ['/v1/completions', { ...PLAIN, prompt: 'The sea', max_tokens: 8 }],
   'completion of two prompts': ['/v1/completions', { ...PLAIN, prompt: ['The sea', 'and'], max_tokens: 8 }],
   'completion of tokens': ['/v1/completions', { ...PLAIN, prompt: [100, 200, 300], max_tokens: 8 }],
@@ -57,6 +61,17 @@ const EXCHANGES: Readonly<Record<string, Exchange>> = {
   ],
   message: ['/v1/messages', { ...PLAIN, messages: MESSAGES, max_tokens: 8 }],
   'message, streamed': ['/v1/messages', { ...PLAIN, messages: MESSAGES, max_tokens: 8, stream: true }],
+  'message that calls a tool, streamed': [
+    '/v1/messages',
+    {
+      ...PLAIN,
+      messages: MESSAGES,
+      max_tokens: 80,
+      stream: true,
+      tools: [{ name: 'add', input_schema: SCHEMA }],
+      tool_choice: { type: 'any' },
+    },
+  ],
   'count of tokens': ['/v1/messages/count_tokens', { model: 'tiny', messages: MESSAGES }],
   'prompt too long': chat({ ...ASKED, messages: [{ role: 'user', content: 'far too long '.repeat(4000) }] }),
   'wrong temperature': chat({ ...STREAM, temperature: -1 }),

@@ -30,6 +30,7 @@ port=${1:?port}; shift
 # It computes on one core, and reports to nobody.
 export VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=1 VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
 exec "$dir/venv/bin/python" -m vllm.entrypoints.openai.api_server --host 127.0.0.1 --port "$port" --model "$dir/model" \
-  --served-model-name tiny --max-model-len 4096 --enforce-eager --enable-prompt-tokens-details "$@"
+  --served-model-name tiny --max-model-len 4096 --enforce-eager --enable-prompt-tokens-details \
+  --enable-auto-tool-choice --tool-call-parser hermes "$@"
 S
 chmod +x "$dir/start"
