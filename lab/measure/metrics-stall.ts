@@ -69,7 +69,6 @@ async function start(endpoint?: string): Promise<Metrics> {
     {
       maxNames: 100,
       urlScheme: 'http',
-      currency: 'USD',
       push: endpoint === undefined ? undefined : { endpoint, intervalMs: 3_600_000 },
     },
     {

@@ -81,7 +81,6 @@ startProgram(USAGE, {});
 const metrics = new RecordMetrics({
   maxNames: 100,
   urlScheme: 'http',
-  currency: 'USD',
   genAi: 'pinned',
   isKnownModel: () => true,
   replicaUrl: (name) => `http://${name}:8000`,

@@ -68,6 +68,7 @@ export class RecordMetrics {
       replica: record.replica,
       tenant: this.#tenants.toLabel(record.tenant, hasSucceeded),
       model,
+      currency: record.currency,
     });
     addTo(series, record, trace);
     addFailedAttempts(this.#metrics, record);
@@ -90,9 +91,9 @@ export class RecordMetrics {
   }
 
   #seriesOf(labels: RequestLabels): RequestSeries {
-    const { endpoint, status, errorType, failure, attempt, replica, tenant, model } = labels;
+    const { endpoint, status, errorType, failure, attempt, replica, tenant, model, currency } = labels;
     // The model comes last: only a model can contain the separator.
-    const key = `${endpoint}\n${status}\n${errorType}\n${failure}\n${attempt}\n${replica}\n${tenant}\n${model}`;
+    const key = `${endpoint}\n${status}\n${errorType}\n${failure}\n${attempt}\n${replica}\n${currency}\n${tenant}\n${model}`;
     const known = this.#seriesByLabels.get(key);
     if (known !== undefined) return known;
     // This empties only the cache. The series stay.

@@ -18,14 +18,14 @@ export interface RequestLabels {
   readonly replica: string | undefined;
   readonly tenant: string | undefined;
   readonly model: string | undefined;
+  /** Of its cost. A response in the background may have begun before a restart with another one. */
+  readonly currency: string | undefined;
 }
 
 /** What all requests have in common. */
 export interface CommonLabels {
   /** The scheme of the clients' URLs. */
   readonly urlScheme: 'http' | 'https';
-  /** Of all costs: a code of ISO 4217. */
-  readonly currency: string;
 }
 
 /** 1,024 replicas with all outcomes: not clients bound them, but the configuration. */
@@ -63,8 +63,8 @@ type RecordSums = ReturnType<typeof createMetrics>;
 export type RequestSeries = ReturnType<typeof bindAll>;
 
 /** The series of all requests with these labels. */
-export function bindAll(metrics: RecordSums, labels: RequestLabels, { urlScheme, currency }: CommonLabels) {
-  const { endpoint, status, errorType, failure, attempt, replica, tenant, model } = labels;
+export function bindAll(metrics: RecordSums, labels: RequestLabels, { urlScheme }: CommonLabels) {
+  const { endpoint, status, errorType, failure, attempt, replica, tenant, model, currency } = labels;
   const served = withoutUnknown({
     [SEMCONV.genAiOperationName]: OPERATIONS.get(endpoint),
     [SEMCONV.genAiProviderName]: providerOf(endpoint),
@@ -121,7 +121,7 @@ export function bindAll(metrics: RecordSums, labels: RequestLabels, { urlScheme,
     tenantCachedTokens: metrics.tenantCachedTokens.bind(tenantUsage),
     tenantCompletionTokens: metrics.tenantCompletionTokens.bind(tenantUsage),
     gpuSeconds: metrics.gpuSeconds.bind(tenantUsage),
-    cost: metrics.cost.bind({ ...tenantUsage, [RECORD_FIELDS.currency.name]: currency }),
+    cost: metrics.cost.bind(withoutUnknown({ ...tenantUsage, [RECORD_FIELDS.currency.name]: currency })),
   };
 }
 

@@ -160,7 +160,6 @@ export function toRecorderSettings({ trace }: Config): RecorderSettings {
 
 /** The settings of the metrics. */
 export function toMetricsSettings({
-  currency,
   gateway,
   metrics,
   export: { to, endpoint, protocol },
@@ -168,7 +167,6 @@ export function toMetricsSettings({
   const { otlp, intervalMs, maxNames } = metrics;
   return {
     maxNames,
-    currency,
     urlScheme: gateway.tls === null ? 'http' : 'https',
     push: (otlp ?? to === 'otlp') ? { endpoint, protocol, intervalMs } : undefined,
   };

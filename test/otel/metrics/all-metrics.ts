@@ -16,7 +16,7 @@ export const METRIC_NAMES: readonly string[] = Object.values(METRICS).map(({ nam
 
 /** All metrics of a gateway in which everything has happened, after requests of every kind. */
 export function collectAllMetrics(): readonly MetricData[] {
-  const settings = { maxNames: 1, urlScheme: 'http', currency: 'EUR', isKnownModel: () => true } as const;
+  const settings = { maxNames: 1, urlScheme: 'http', isKnownModel: () => true } as const;
   const replicaUrl = (name: string) => `http://${name}:8000`;
   const ofRecords = (['pinned', 'latest'] as const).flatMap((genAi) => {
     const records = new RecordMetrics({ ...settings, replicaUrl, genAi });

@@ -28,7 +28,6 @@ function collect(records: readonly RequestRecord[], genAi: GenAiNames = 'pinned'
   const metrics = new RecordMetrics({
     maxNames: 10,
     urlScheme: 'http',
-    currency: 'EUR',
     genAi,
     isKnownModel: (model) => model === 'llama',
     replicaUrl: (name) => urls.get(name),

@@ -13,7 +13,6 @@ function createMetrics(maxNames = 100, genAi: GenAiNames = 'pinned') {
   return new RecordMetrics({
     maxNames,
     urlScheme: 'http',
-    currency: 'EUR',
     isKnownModel: (model) => model === KNOWN_MODEL,
     replicaUrl: (name) => (name === 'gone' ? undefined : `http://${name}:8000`),
     genAi,
@@ -271,6 +270,15 @@ describe('records become metrics', () => {
     const metrics = collect([broken, { ...STREAM, completion_tokens: 1 }]);
     expect(totalOf(metrics, 'gen_ai.server.time_to_first_token')).toBe(1);
     expect(totalOf(metrics, 'gen_ai.server.time_per_output_token')).toBe(0);
+  });
+
+  test('with each cost in the currency of its record, which may be from before a restart with another one', () => {
+    const costs = { EUR: 1.5, USD: 0.25 };
+    const records = Object.entries(costs).map(([currency, cost]) => ({ ...STREAM, cost, currency }));
+    const points = pointsOf(collect(records), 'gateway.cost');
+    expect(points.map(({ attributes, value }) => [attributes['gateway.currency'], value])).toEqual(
+      Object.entries(costs),
+    );
   });
 
   test('without series for absent fields', () => {

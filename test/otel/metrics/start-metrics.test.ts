@@ -17,7 +17,7 @@ afterEach(() => vi.unstubAllEnvs());
 async function start(push: MetricsSettings['push'], sources: Partial<MetricsCollaborators> = {}) {
   const log = createQuietLog();
   const metrics = await startMetrics(
-    { maxNames: 10, urlScheme: 'https', currency: 'EUR', push },
+    { maxNames: 10, urlScheme: 'https', push },
     {
       isKnownModel: () => false,
       replicaUrl: (name) => `http://${name}:8000`,

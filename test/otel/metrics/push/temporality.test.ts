@@ -18,7 +18,6 @@ function createSource() {
   const records = new RecordMetrics({
     maxNames: 10,
     urlScheme: 'http',
-    currency: 'EUR',
     genAi: 'pinned',
     isKnownModel: () => true,
     replicaUrl: (name) => `http://${name}:8000`,
