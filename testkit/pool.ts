@@ -40,6 +40,7 @@ export interface TestPools {
   readonly shared: SharedState;
   readonly registry: ReplicaRegistry;
   readonly drains: Drains;
+  readonly background: BackgroundCounts;
   /** The first worker's pool. */
   readonly pool: ReplicaPool;
   /** One per worker. */
@@ -109,6 +110,7 @@ export function createPools(
     shared,
     registry,
     drains,
+    background,
     pool: first,
     pools,
     publish,

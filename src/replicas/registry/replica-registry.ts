@@ -7,7 +7,6 @@ import {
   type PoolSnapshot,
   type ReplicaConfig,
 } from '#replicas/terms';
-import { serverKeyOf } from './background-counts.ts';
 import { CursorAllocator } from './cursor-allocator.ts';
 import { RegisteredReplica, type RegistryCollaborators } from './registered-replica.ts';
 
@@ -182,11 +181,10 @@ export class ReplicaRegistry {
         counts.set(name, addBackground(counts.get(name) ?? NO_BACKGROUND, count));
       }
     };
-    const present = new Set(this.all.map(({ config }) => serverKeyOf(config)));
-    for (const { name, background } of this.all) add(name, background);
-    for (const { count, ...server } of this.#collaborators.background.all) {
-      if (!present.has(serverKeyOf(server))) add(server.name, count);
-    }
+    const { shared, background } = this.#collaborators;
+    // In this order, and by server: one that was removed and is back is there twice.
+    for (const { name, slot } of this.all) add(name, { running: shared.handedOverOf(slot), unknown: 0 });
+    for (const { name, count } of background.all) add(name, count);
     return counts;
   }
 

@@ -35,3 +35,15 @@ test('replicas that are not optional take the room of those that are', () => {
   );
   expect(fitting).toEqual([...present, needed]);
 });
+
+test('a response in the background counts once by name when its replica was removed and is back', () => {
+  const config = toReplicaConfig('a');
+  const { registry, background, publish } = createPools([config]);
+  background.set(config, { running: 1, unknown: 2 }, Number.POSITIVE_INFINITY);
+  for (const configs of [[], [config]]) {
+    registry.configure(configs, AT);
+    publish();
+  }
+  expect(registry.all).toHaveLength(2);
+  expect(registry.backgroundByName()).toEqual(new Map([['a', { running: 1, unknown: 2 }]]));
+});
