@@ -34,8 +34,11 @@ export interface AdminCollaborators {
   /** How long the turns of an undrained replica grow if the call does not say; 0: not at all. */
   readonly rampMs: () => number;
   readonly stats: () => ExportStats;
-  /** Resolves when `stats`, `recentRecords` and the figures include every request that has ended so far. */
-  readonly settleRecords: () => Promise<void>;
+  /**
+   * Has `stats`, `recentRecords` and the figures include all requests that have ended. Resolves with the age of the oldest
+   * other one, or of the oldest response in the background, in milliseconds; 0: there is none.
+   */
+  readonly settleRecords: () => Promise<number>;
   readonly recentRecords: RecentRecords;
   /** The gateway's own memory. */
   readonly history: Pick<RecordedHistory, 'ask' | 'state'>;

@@ -43,8 +43,9 @@ interface Follow {
   readonly id: string;
   /** A `StoredResponse` as JSON: in memory as on disk, so that many take little. */
   text: string;
-  /** When its request arrived: monotonic. */
+  /** When its request arrived: monotonic, and as its record has it. */
   readonly begunMs: number;
+  readonly sinceEpochMs: number;
   /** Null: the replica has no `gpu_count`, or is not configured yet. */
   gpuShare: GpuShare | null;
   isKnown: boolean;
@@ -190,7 +191,8 @@ export class BackgroundWork {
     this.#bytes += text.length;
     const step = this.#decide({ begunMs, misses: 0 }, null);
     const dueMs = isKnown && step.kind === 'ask_again' ? performance.now() + step.inMs : 0;
-    const follow = { id: stored.id, text, begunMs, gpuShare: null, isKnown, misses: 0, dueMs };
+    const sinceEpochMs = stored.span.startedEpochMs;
+    const follow = { id: stored.id, text, begunMs, sinceEpochMs, gpuShare: null, isKnown, misses: 0, dueMs };
     server.follows.add(follow);
     const replica = this.#replicaOf(server);
     if (replica !== undefined) this.#beginShare(follow, replica);
@@ -287,12 +289,14 @@ export class BackgroundWork {
     const limit = limitMs();
     let running = 0;
     let untilMs = unfollowed.lastMs ?? 0;
-    for (const { isKnown, begunMs } of follows) {
+    let firstEpochMs = Number.POSITIVE_INFINITY;
+    for (const { isKnown, begunMs, sinceEpochMs } of follows) {
       if (isKnown) running += 1;
+      firstEpochMs = Math.min(firstEpochMs, sinceEpochMs);
       untilMs = Math.max(untilMs, begunMs + limit);
     }
     const unknown = follows.size - running + unfollowed.count;
-    counts.set(server, { running, unknown }, untilMs);
+    counts.set(server, { running, unknown }, firstEpochMs, untilMs);
   }
 
   /** Sets the counts of a server, and when it is looked at next. */

@@ -33,8 +33,8 @@ export interface ProxyService {
   configure(policy: ProxyPolicy): void;
   /** Resolves when no request is in flight. */
   untilIdle(): Promise<void>;
-  /** Makes the records of all requests that have ended. Some wait a few milliseconds for others. */
-  finishRecords(): void;
+  /** Makes the records of all requests that have ended, some of which wait. Returns the age of the oldest other one: ms. */
+  finishRecords(): number;
   /** Ends the requests that are still in flight. Returns how many there were. */
   cutAll(): number;
   /** Ends its thread, if there is one. */
@@ -261,6 +261,8 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     },
     finishRecords() {
       pending.flush();
+      const nowMs = performance.now();
+      return [...inFlight].reduce((oldestMs, { arrivedMs }) => Math.max(oldestMs, nowMs - arrivedMs), 0);
     },
     cutAll() {
       // Responses that are ready to be sent are sent, not cut.

@@ -22,6 +22,8 @@ export interface GatewayFacts {
   readonly instanceId: string;
   readonly recordsSince: string;
   readonly lossesSince: string;
+  /** Every request that arrived before has ended. */
+  readonly endedUntil: string;
   readonly records: readonly DigestedBilledRecord[];
   /** Records of the tenant that have no number. */
   readonly unnumbered: number;
@@ -75,8 +77,12 @@ export function composeStatement(
       notExported.push({ instance, why, numbers: toSeqTexts(lost.map(({ seq }) => seq)) });
     }
   }
+  const running = gateways.filter(({ endedUntil }) => madeAt >= until && endedUntil < until);
   const lacks = [
     ...(madeAt < until ? [{ what: 'month_not_over' } as const] : []),
+    ...running.map(
+      ({ name, endedUntil: since }) => ({ what: 'requests_running', gateway: name, since }) as const,
+    ),
     ...gateways.flatMap((gateway) => toLacks(gateway, { since, until })),
   ];
   return {

@@ -26,6 +26,8 @@ const why = z.enum(['dropped', 'lost', 'unencodable', 'rejected']);
 const lack = z.discriminatedUnion('what', [
   /** The month had not ended when the statement was made. */
   z.strictObject({ what: z.literal('month_not_over') }),
+  /** Requests that arrived in the month, the first of them at this time, were still running. */
+  z.strictObject({ what: z.literal('requests_running'), gateway: text, since: time }),
   /** The history begins after the month. */
   z.strictObject({ what: z.literal('records_not_kept'), gateway: text, before: time }),
   /** Of an earlier time it is not known which records were not exported. */

@@ -43,6 +43,7 @@ const facts = (fields: Partial<GatewayFacts> = {}): GatewayFacts => ({
   damagedBlocks: 0,
   recordsSince: '2026-10-01T00:00:00.000Z',
   lossesSince: '2026-10-01T00:00:00.000Z',
+  endedUntil: MONTH.until,
   ...fields,
 });
 
@@ -175,6 +176,15 @@ it('says what its gateways do not keep, or could not keep', () => {
     { what: 'damaged_blocks', gateway: 'gw', blocks: 2 },
     { what: 'unnumbered', gateway: 'gw', records: 1 },
   ]);
+});
+
+it('is not complete while requests of the month still run', () => {
+  const running = facts({ name: 'gw2', endedUntil: '2026-11-30T23:59:59.999Z' });
+  const { complete, lacks } = composeStatement([facts(), running], SUBJECT, MONTH);
+  expect(lacks).toEqual([{ what: 'requests_running', gateway: 'gw2', since: '2026-11-30T23:59:59.999Z' }]);
+  expect(complete).toBe(false);
+  const early = { ...SUBJECT, madeAt: '2026-11-20T00:00:00.000Z' };
+  expect(composeStatement([running], early, MONTH).lacks).toEqual([{ what: 'month_not_over' }]);
 });
 
 it('is signed by a key alone that can sign, and over all of it', () => {

@@ -158,6 +158,7 @@ async function readFacts(
     instanceId: textOf(first, 'instance_id'),
     recordsSince: latest((page) => textOf(memberOf(page, 'kept'), 'records_since')),
     lossesSince: latest((page) => textOf(page, 'losses_since')),
+    endedUntil: textOf(first, 'ended_until'),
     records: all('records').map(toRecord),
     unnumbered: sum('unnumbered'),
     losses: itemsOf(first, 'losses').map(toLoss),

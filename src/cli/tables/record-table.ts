@@ -16,22 +16,14 @@ const toName = (name: string) => (record: unknown) => {
   return typeof value === 'string' ? value : '-';
 };
 
-const toCount = (name: string) => (record: unknown) => {
+const toNumber = (toText: (value: number) => string) => (name: string) => (record: unknown) => {
   const value = memberOf(record, name);
-  return typeof value === 'number' ? String(value) : '-';
+  return typeof value === 'number' ? toText(value) : '-';
 };
 
-const toMs = (name: string) => (record: unknown) => {
-  const value = memberOf(record, name);
-  if (typeof value !== 'number') return '-';
-  return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
-};
-
-const toSeconds = (name: string) => (record: unknown) => {
-  const value = memberOf(record, name);
-  if (typeof value !== 'number') return '-';
-  return `${value < 10 ? value.toFixed(3) : value.toFixed(1)} s`;
-};
+const toCount = toNumber(String);
+const toMs = toNumber((ms) => `${ms.toFixed(ms < 10 ? 1 : 0)} ms`);
+const toSeconds = toNumber((seconds) => `${seconds.toFixed(seconds < 10 ? 3 : 1)} s`);
 
 const toRecordCost = (record: unknown) => toCostText(memberOf(record, 'cost'), memberOf(record, 'currency'));
 

@@ -15,18 +15,13 @@ interface Figure extends Column {
 }
 
 const FIGURES: readonly Figure[] = [
-  { head: 'REQUESTS', isNumber: true, toText: ({ requests }) => String(requests) },
-  { head: 'IN', isNumber: true, toText: ({ prompt_tokens }) => String(prompt_tokens) },
-  { head: 'CACHED', isNumber: true, rank: 2, toText: ({ cached_tokens }) => String(cached_tokens) },
-  { head: 'OUT', isNumber: true, toText: ({ completion_tokens }) => String(completion_tokens) },
-  { head: 'REASONING', isNumber: true, rank: 3, toText: ({ reasoning_tokens }) => String(reasoning_tokens) },
-  {
-    head: 'GPU',
-    isNumber: true,
-    rank: 1,
-    toText: ({ gpu_seconds }) => `${Number(gpu_seconds).toFixed(1)} s`,
-  },
-  { head: 'COST', isNumber: true, toText: toCosts },
+  { head: 'REQUESTS', toText: ({ requests }) => String(requests) },
+  { head: 'IN', toText: ({ prompt_tokens }) => String(prompt_tokens) },
+  { head: 'CACHED', rank: 2, toText: ({ cached_tokens }) => String(cached_tokens) },
+  { head: 'OUT', toText: ({ completion_tokens }) => String(completion_tokens) },
+  { head: 'REASONING', rank: 3, toText: ({ reasoning_tokens }) => String(reasoning_tokens) },
+  { head: 'GPU', rank: 1, toText: ({ gpu_seconds }) => `${Number(gpu_seconds).toFixed(1)} s` },
+  { head: 'COST', toText: toCosts },
 ];
 
 /** A statement for people: by day and model, with its span above and the total below. */
@@ -36,7 +31,8 @@ export function toStatementTable(
   look: { readonly paint: Paint; readonly width: number | null },
 ): string {
   const span = `${time.toRfc3339(since)} to ${time.toRfc3339(until)} (${time_zone})`;
-  const columns: Column[] = [{ head: 'DAY' }, { head: 'MODEL', least: 10 }, ...FIGURES];
+  const figures = FIGURES.map((figure) => ({ ...figure, isNumber: true }));
+  const columns: Column[] = [{ head: 'DAY' }, { head: 'MODEL', least: 10 }, ...figures];
   const toCells = (sums: Sums, names: readonly string[]): Cell[] => [
     ...names,
     ...FIGURES.map(({ toText }) => toText(sums)),
@@ -50,21 +46,14 @@ export function toStatementTable(
 
 /** The rows of a statement as comma-separated values (RFC 4180), with a line of heads. A cost has a column for each currency. */
 export function toStatementCsv({ rows, total }: Statement): string {
-  const currencies = Object.keys(total.costs).sort();
-  const names = [
-    'requests',
-    'prompt_tokens',
-    'completion_tokens',
-    'cached_tokens',
-    'reasoning_tokens',
-  ] as const;
-  const costs = currencies.map((currency) => `cost_${currency}`);
-  const lines = rows.map((row) => [
-    ...[row.day, toCsvName(row.model ?? '')],
-    ...names.map((name) => String(row[name])),
-    ...[row.gpu_seconds, ...currencies.map((currency) => row.costs[currency] ?? '0')],
+  const { costs: ofAll, ...figures } = total;
+  const currencies = Object.keys(ofAll).sort();
+  const lines = rows.map(({ day, model, costs, ...sums }) => [
+    ...[day, toCsvName(model ?? ''), ...Object.values(sums).map(String)],
+    ...currencies.map((currency) => costs[currency] ?? '0'),
   ]);
-  return toCsv([['day', 'model', ...names, 'gpu_seconds', ...costs], ...lines]);
+  const costs = currencies.map((currency) => `cost_${currency}`);
+  return toCsv([['day', 'model', ...Object.keys(figures), ...costs], ...lines]);
 }
 
 /** Says what is missing in a statement, and what of it was not exported. */
@@ -81,6 +70,8 @@ function toLackText(lack: Lack, time: Pick<LocalTime, 'toRfc3339'>): string {
   switch (lack.what) {
     case 'month_not_over':
       return 'the month is not over: requests that come, or end, later are missing';
+    case 'requests_running':
+      return `${lack.gateway}: requests of all tenants that have arrived since ${time.toRfc3339(lack.since)} still run, and are missing`;
     case 'records_not_kept':
       return `${lack.gateway}: records before ${time.toRfc3339(lack.before)} are not kept`;
     case 'losses_not_kept':

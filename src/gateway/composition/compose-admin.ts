@@ -90,7 +90,8 @@ export function composeAdmin(
       stats: () => telemetry.stats(),
       history,
       statementKey,
-      settleRecords: async () => void (await serving.all.settleRecords()),
+      settleRecords: async () =>
+        Math.max(...(await serving.all.settleRecords()).results, replicas.backgroundCounts.oldestMs),
       dashboard: {
         figures: () => figures.figures(),
         gateway: () => ({ ...identity, configLoadedAt: inEffect.loadedAt }),

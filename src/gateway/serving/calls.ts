@@ -66,8 +66,8 @@ export interface PlaneCalls {
   useTls(material: TlsMaterial): Promise<void>;
   /** Resolves when the worker has finished its current tick of the event loop. */
   confirm(): Promise<void>;
-  /** Resolves when the records of all requests that have ended so far are made and counted. */
-  settleRecords(): Promise<void>;
+  /** Has the records of all requests that have ended made and counted. Resolves with the age of the oldest other one. */
+  settleRecords(): Promise<number>;
 }
 
 /** How these calls cross threads. */

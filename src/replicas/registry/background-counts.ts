@@ -4,9 +4,10 @@ import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 /** Which server: a name that moves to another url is another one. */
 export type BackgroundServer = Pick<ReplicaConfig, 'name' | 'url'>;
 
-/** The responses that a server goes on with, and when all of them are over the limit: monotonic milliseconds. */
+/** The responses that a server goes on with, when the first came, and when all are over the limit: monotonic milliseconds. */
 interface ServerCount extends BackgroundServer {
   readonly count: BackgroundCount;
+  readonly sinceEpochMs: number;
   readonly untilMs: number;
 }
 
@@ -28,10 +29,16 @@ export class BackgroundCounts {
     return Math.max(0, ...this.#counts.values().map(({ untilMs }) => untilMs));
   }
 
-  set({ name, url }: BackgroundServer, count: BackgroundCount, untilMs: number): void {
+  /** How long ago the request of the oldest one that is followed arrived, in milliseconds; 0: none is. */
+  get oldestMs(): number {
+    const nowMs = Date.now();
+    return nowMs - Math.min(nowMs, ...this.#counts.values().map(({ sinceEpochMs }) => sinceEpochMs));
+  }
+
+  set({ name, url }: BackgroundServer, count: BackgroundCount, sinceEpochMs: number, untilMs: number): void {
     const key = serverKeyOf({ name, url });
     if (count.running + count.unknown === 0) this.#counts.delete(key);
-    else this.#counts.set(key, { name, url, count, untilMs });
+    else this.#counts.set(key, { name, url, count, sinceEpochMs, untilMs });
   }
 }
 

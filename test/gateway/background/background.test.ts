@@ -35,6 +35,22 @@ describe.each([1, 2])('a response in the background, with %i workers,', (workers
     expect(await gateway.stats()).toMatchObject({ recorded: 1 });
   });
 
+  test('is a request that has not ended, for a statement', async () => {
+    const { gateway, store } = await startBackground({ gateway: { workers }, history: {} });
+    const endedUntil = async (): Promise<string> => {
+      const answer = await gateway.admin('/admin/statement-records?tenant=acme&since=1h');
+      return ((await answer.json()) as { ended_until: string }).ended_until;
+    };
+    const id = await begin(gateway);
+    const whileItRuns = await endedUntil();
+    store.set(id, 'completed');
+    const { ts } = await gateway.nextRecord();
+    // The two are by clocks that round each for itself.
+    expect(Date.parse(whileItRuns)).toBeLessThanOrEqual(Date.parse(ts) + 1);
+    await until(gateway, { ...SAFE, safe_to_stop: false });
+    expect((await endedUntil()) > ts).toBe(true);
+  });
+
   test('counts from its answer on, however many there are, and waits of drains end with the last', async () => {
     const { gateway, store } = await startBackground({ gateway: { workers } });
     await Promise.all(Array.from({ length: 20 }, () => begin(gateway)));

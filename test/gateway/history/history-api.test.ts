@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { createStreamGate } from '#testkit/gates.ts';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
@@ -50,6 +51,26 @@ it('lists the failed records of a tenant, in a span', async () => {
   const { body } = await ask('/admin/records?since=1h&tenant=acme&failed=true');
   expect(body.records).toMatchObject([{ tenant: 'acme', error_type: 'model_not_found' }]);
   expect(body.history).toMatchObject({ next: null, time_zone: expect.any(String) });
+});
+
+it.each([1, 2])('says until when all requests have ended, with %i workers', async (workers) => {
+  await using own = await startGateway({
+    replicas: [{ name: 'a', url: replica.url }],
+    config: { gateway: { workers }, history: {} },
+  });
+  const endedUntil = async (): Promise<number> => {
+    const answer = await own.admin('/admin/statement-records?tenant=acme&since=1h');
+    return Date.parse(((await answer.json()) as { ended_until: string }).ended_until);
+  };
+  const gate = createStreamGate([': begun\n\n'], 'data: [DONE]\n\n');
+  replica.answerOnce(gate.script);
+  const response = await own.chat({ stream: true });
+  const whileItRuns = await endedUntil();
+  gate.open();
+  await response.text();
+  const { ts, e2e_ms } = await own.nextRecord();
+  expect(whileItRuns).toBeLessThanOrEqual(Date.parse(ts) + 1);
+  expect(await endedUntil()).toBeGreaterThanOrEqual(Math.floor(Date.parse(ts) + e2e_ms) - 1);
 });
 
 it('says that nobody had a name', async () => {

@@ -39,7 +39,7 @@ test('replicas that are not optional take the room of those that are', () => {
 test('a response in the background counts once by name when its replica was removed and is back', () => {
   const config = toReplicaConfig('a');
   const { registry, background, publish } = createPools([config]);
-  background.set(config, { running: 1, unknown: 2 }, Number.POSITIVE_INFINITY);
+  background.set(config, { running: 1, unknown: 2 }, 0, Number.POSITIVE_INFINITY);
   for (const configs of [[], [config]]) {
     registry.configure(configs, AT);
     publish();

@@ -82,6 +82,7 @@ export const listStatementRecords = defineRoute({
           .readonly()
           .describe('Of all tenants, since the span began; empty but on the first page.'),
         losses_since: z.iso.datetime().describe('From when on losses are known.'),
+        ended_until: z.iso.datetime().describe('Every request that arrived before has ended.'),
         next: z.int().nullable().describe('Use it as `before` for the next page; null: there is none.'),
         damaged_blocks: z.int().min(0).describe('Blocks of records that could not be read.'),
         ...spanSchema,
@@ -94,7 +95,7 @@ export const listStatementRecords = defineRoute({
     const { tenant, before = null, ...asked } = query;
     const span = readSpan(asked, { nowMs: Date.now(), defaultMs: DAY_MS });
     if (span instanceof AdminError) return span;
-    await settleRecords();
+    const endedMs = Date.now() - (await settleRecords());
     const { fromMs, untilMs, timeZone } = span;
     const answer = await askHistory(history, {
       kind: 'statement',
@@ -116,6 +117,7 @@ export const listStatementRecords = defineRoute({
         unnumbered: answer.records.length - numbered.length,
         losses: answer.losses.map(toLossJson),
         losses_since: toTime(answer.kept.lossesMs),
+        ended_until: toTime(endedMs),
         next: answer.next,
         damaged_blocks: answer.damagedBlocks,
         since: toTime(fromMs),

@@ -70,16 +70,24 @@ const COLLECTOR_WORDS: ReadonlyMap<string, string> = new Map([
   ['idle', 'nothing to send yet'],
 ]);
 
+/** A column with its cell for the traffic of a row. */
+interface TrafficColumn extends Column {
+  readonly toCell: (traffic: unknown) => Cell;
+}
+
+const toRate = (name: string) => (traffic: unknown) => toDecimal(memberOf(traffic, name));
+const toMs = (name: string) => (traffic: unknown) => toTime(memberOf(traffic, name));
+
 /** A narrow terminal leaves out the columns that the page leaves out, in the same order. */
-const TRAFFIC_COLUMNS: readonly Column[] = [
-  { head: 'REQ/S', isNumber: true, rank: 2 },
-  { head: 'ERRORS', isNumber: true },
-  { head: '4XX', isNumber: true, rank: 4 },
-  { head: 'TOKENS/S', isNumber: true, rank: 4 },
-  { head: 'TTFT P50', isNumber: true, rank: 5 },
-  { head: 'TTFT P95', isNumber: true, rank: 3 },
-  { head: 'E2E P50', isNumber: true, rank: 5 },
-  { head: 'E2E P95', isNumber: true, rank: 2 },
+const TRAFFIC_COLUMNS: readonly TrafficColumn[] = [
+  { head: 'REQ/S', isNumber: true, rank: 2, toCell: toRate('requests_per_s') },
+  { head: 'ERRORS', isNumber: true, toCell: toShareCell('errors', toErrorStyle) },
+  { head: '4XX', isNumber: true, rank: 4, toCell: toShareCell('client_errors', toClientErrorStyle) },
+  { head: 'TOKENS/S', isNumber: true, rank: 4, toCell: toRate('output_tokens_per_s') },
+  { head: 'TTFT P50', isNumber: true, rank: 5, toCell: toMs('ttft_p50_ms') },
+  { head: 'TTFT P95', isNumber: true, rank: 3, toCell: toMs('ttft_p95_ms') },
+  { head: 'E2E P50', isNumber: true, rank: 5, toCell: toMs('latency_p50_ms') },
+  { head: 'E2E P95', isNumber: true, rank: 2, toCell: toMs('latency_p95_ms') },
 ];
 const INFLIGHT_COLUMN: Column = { head: 'INFLIGHT', isNumber: true };
 /** Shown if a replica has any. */
@@ -87,9 +95,9 @@ const BACKGROUND_COLUMN: Column = { head: 'BACKGROUND', isNumber: true, rank: 1 
 /** Shown if the attempts at a replica are others than its requests: some failed, and other replicas were tried. */
 const ATTEMPTS_COLUMN: Column = { head: 'ATTEMPTS/S', isNumber: true, rank: 1 };
 /** Shown if the GPU time of a row is known. */
-const GPU_COLUMN: Column = { head: 'GPU TIME', isNumber: true, rank: 6 };
+const GPU_COLUMN: TrafficColumn = { head: 'GPU TIME', isNumber: true, rank: 6, toCell: toGpuTime };
 /** Shown if the cost of a row is known. */
-const COST_COLUMN: Column = { head: 'COST', isNumber: true, rank: 5 };
+const COST_COLUMN: TrafficColumn = { head: 'COST', isNumber: true, rank: 5, toCell: toCost };
 
 /** The column that the rows are sorted by always stays. */
 const SORT_COLUMNS: Readonly<Partial<Record<TopView['sort'], string>>> = {
@@ -109,15 +117,18 @@ function toTrafficTable(
   const isByReplica = by === 'replica';
   const hasBackground = isByReplica && rows.some((row) => Number(memberOf(row, 'background') ?? 0) > 0);
   const hasAttempts = isByReplica && rows.some(hasFurtherAttempts);
-  const hasGpuTime = rows.some((row) => toGpuTime(row) !== null);
-  const hasCost = rows.some((row) => typeof memberOf(memberOf(row, 'last_minute'), 'cost') === 'number');
+  const isKnown = (name: string) =>
+    rows.some((row) => typeof memberOf(memberOf(row, 'last_minute'), name) === 'number');
+  const figures = [
+    ...TRAFFIC_COLUMNS,
+    ...(isKnown('gpu_seconds') ? [GPU_COLUMN] : []),
+    ...(isKnown('cost') ? [COST_COLUMN] : []),
+  ];
   const columns = [
     ...(isByReplica ? [...NAME_AND_STATE, INFLIGHT_COLUMN] : NAME_AND_STATE.slice(0, 1)),
     ...(hasBackground ? [BACKGROUND_COLUMN] : []),
     ...(hasAttempts ? [ATTEMPTS_COLUMN] : []),
-    ...TRAFFIC_COLUMNS,
-    ...(hasGpuTime ? [GPU_COLUMN] : []),
-    ...(hasCost ? [COST_COLUMN] : []),
+    ...figures,
   ];
   const sortColumn = SORT_COLUMNS[sortKeyOf(view)];
   const ranked = columns.map((column) => (column.head === sortColumn ? { ...column, rank: 0 } : column));
@@ -127,26 +138,9 @@ function toTrafficTable(
       : [String(memberOf(row, 'name'))]),
     ...(hasBackground ? [toDecimal(memberOf(row, 'background'))] : []),
     ...(hasAttempts ? [toDecimal(memberOf(memberOf(row, 'last_minute'), 'attempts_per_s'))] : []),
-    ...toTrafficCells(memberOf(row, 'last_minute')),
-    ...(hasGpuTime ? [toTime(toGpuTime(row))] : []),
-    ...(hasCost ? [toRowCost(memberOf(row, 'last_minute'))] : []),
+    ...figures.map(({ toCell }) => toCell(memberOf(row, 'last_minute'))),
   ]);
   return toTable(ranked, cells, look);
-}
-
-function toTrafficCells(traffic: unknown): readonly Cell[] {
-  // The errors of a replica are those of its attempts.
-  const all = memberOf(traffic, 'attempts') ?? memberOf(traffic, 'requests');
-  return [
-    toDecimal(memberOf(traffic, 'requests_per_s')),
-    toShareCell(memberOf(traffic, 'errors'), all, toErrorStyle),
-    toShareCell(memberOf(traffic, 'client_errors'), all, toClientErrorStyle),
-    toDecimal(memberOf(traffic, 'output_tokens_per_s')),
-    toTime(memberOf(traffic, 'ttft_p50_ms')),
-    toTime(memberOf(traffic, 'ttft_p95_ms')),
-    toTime(memberOf(traffic, 'latency_p50_ms')),
-    toTime(memberOf(traffic, 'latency_p95_ms')),
-  ];
 }
 
 function hasFurtherAttempts(row: unknown): boolean {
@@ -154,23 +148,22 @@ function hasFurtherAttempts(row: unknown): boolean {
   return Number(memberOf(traffic, 'attempts') ?? 0) > Number(memberOf(traffic, 'requests'));
 }
 
-/** Milliseconds; null if it is not known. */
-function toGpuTime(row: unknown): number | null {
-  const seconds = memberOf(memberOf(row, 'last_minute'), 'gpu_seconds');
-  return typeof seconds === 'number' ? seconds * 1000 : null;
+function toGpuTime(traffic: unknown): string {
+  const seconds = memberOf(traffic, 'gpu_seconds');
+  return toTime(typeof seconds === 'number' ? seconds * 1000 : null);
 }
 
-function toRowCost(traffic: unknown): string {
+function toCost(traffic: unknown): string {
   return toCostText(memberOf(traffic, 'cost'), memberOf(traffic, 'currency'));
 }
 
-function toShareCell(
-  count: unknown,
-  all: unknown,
-  toStyle: (count: number, share: number) => Style | null,
-): Cell {
-  const text = toCountAndShare(count, all);
-  return { text, style: toStyle(Number(count), Number(count) / Number(all)) };
+function toShareCell(name: string, toStyle: (count: number, share: number) => Style | null) {
+  return (traffic: unknown): Cell => {
+    const count = memberOf(traffic, name);
+    // The errors of a replica are those of its attempts.
+    const all = memberOf(traffic, 'attempts') ?? memberOf(traffic, 'requests');
+    return { text: toCountAndShare(count, all), style: toStyle(Number(count), Number(count) / Number(all)) };
+  };
 }
 
 function toErrorStyle(count: number, share: number): Style | null {
