@@ -168,6 +168,16 @@ describe('gateway status', () => {
     expect(stdout).toContain('  1 of 2 replicas serving  1 shadow  3 in flight  ');
   });
 
+  it('counts the requests of a replica that was removed, and not the replica', async () => {
+    const removed = { ...REPLICA, name: 'r', drained: true, removing: true, inflight: 4 };
+    const overview = toOverview();
+    const { url } = await startAdmin(() => ({
+      body: { ...overview, replicas: [...overview.replicas, removed] },
+    }));
+    const { stdout } = await invoke(['status', '--admin', url], TOKEN);
+    expect(stdout).toContain('  1 of 2 replicas serving  7 in flight  ');
+  });
+
   it('tells of a real gateway what its admin API tells', async () => {
     await using replica = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({

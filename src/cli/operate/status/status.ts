@@ -170,14 +170,14 @@ function toHead({ answer, baseUrl }: Look): readonly string[] {
   // No client waits for what a shadow does.
   const replicas = all.filter((replica) => memberOf(replica, 'shadow') == null);
   const shadows = all.length - replicas.length;
-  const serving = replicas.filter((replica) => stateWordOf(replica) === 'serving');
+  const words = replicas.map(stateWordOf).filter((word) => word !== 'removed');
   const inflight = replicas.reduce<number>((sum, replica) => sum + Number(memberOf(replica, 'inflight')), 0);
   const queued = toDecimal(memberOf(memberOf(answer, 'stats'), 'queued'));
   return [
     ...toIdentity(memberOf(answer, 'gateway')),
     `up ${toAge(upMs)}`,
     `${time.slice(11, 19)} UTC`,
-    `${serving.length} of ${replicas.length} replicas serving`,
+    `${words.filter((word) => word === 'serving').length} of ${words.length} replicas serving`,
     ...(shadows === 0 ? [] : [`${shadows} ${shadows === 1 ? 'shadow' : 'shadows'}`]),
     `${toDecimal(inflight)} in flight`,
     `${toDecimal(memberOf(memberOf(answer, 'last_minute'), 'requests_per_s'))} requests/s`,
