@@ -136,7 +136,7 @@ function fillDerived(config: Config, directory: string, env: Environment): Confi
 }
 
 /** What an hour of one GPU of a replica costs: its own price, or that of its model; null: it has none. */
-function findPrice(
+export function findPrice(
   { gpuHourPrice, gpuModel }: Config['replicas'][number],
   { gpuHourPrice: byModel }: Pick<Config, 'gpuHourPrice'>,
 ): number | null {

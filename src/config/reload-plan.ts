@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { findPrice } from './load.ts';
 import { factsOf, namedKeysOf } from './schema/keys.ts';
 import { type Config, configSchema } from './schema.ts';
 import { isObject } from './validation/violation.ts';
@@ -55,10 +56,11 @@ function partsOf(schema: z.core.$ZodType, values: Values) {
 }
 
 /** Prices wait for the restart that another currency needs: until then costs have the name of the former one. */
-function withFormerPrices(next: Config, { replicas, gpuHourPrice }: Config): Config {
-  const prices = new Map(replicas.map((replica) => [replica.name, replica.gpuHourPrice]));
+function withFormerPrices(next: Config, current: Config): Config {
+  const prices = new Map(current.replicas.map((replica) => [replica.name, replica.gpuHourPrice]));
   const priced = next.replicas.map((each) => ({ ...each, gpuHourPrice: prices.get(each.name) ?? null }));
-  return { ...next, gpuHourPrice, replicas: priced };
+  const replicas = priced.map((each) => ({ ...each, gpuHourPrice: findPrice(each, current) }));
+  return { ...next, gpuHourPrice: current.gpuHourPrice, replicas };
 }
 
 /** Whether two URLs of `state.redis` differ in nothing but user and password, which the next connection uses. */

@@ -261,8 +261,7 @@ export function createProxy(initial: ProxyPolicy, collaborators: ProxyCollaborat
     },
     finishRecords() {
       pending.flush();
-      const nowMs = performance.now();
-      return [...inFlight].reduce((oldestMs, { arrivedMs }) => Math.max(oldestMs, nowMs - arrivedMs), 0);
+      return [...inFlight].reduce((oldestMs, { durationMs }) => Math.max(oldestMs, durationMs), 0);
     },
     cutAll() {
       // Responses that are ready to be sent are sent, not cut.

@@ -73,12 +73,14 @@ limits: { headers: 64KiB, connections: 5, event: 2MiB }
   });
 
   it('leaves prices as they are where the currency needs a restart: costs would have the name of the former one', () => {
-    const [a, b] = ['a', 'b'].map((name) => `{ name: ${name}, url: "http://${name}:8000", gpu_model: H }`);
+    const [a, b, c] = Object.entries({ a: 'H', b: 'H', c: '__proto__' }).map(
+      ([name, model]) => `{ name: ${name}, url: "http://${name}:8000", gpu_model: ${model} }`,
+    );
     const before = parse(`replicas: [${a}]\ngpu_hour_price: { H: 2 }\ncurrency: EUR`);
-    const after = `replicas: [${a}, ${b}]\ngpu_hour_price: { H: 300 }\n`;
+    const after = `replicas: [${a}, ${b}, ${c}]\ngpu_hour_price: { H: 300 }\n`;
     const { config, changed, needsRestart } = planReload(before, parse(`${after}currency: JPY`));
     expect({ changed, needsRestart }).toEqual({ changed: ['replicas'], needsRestart: ['currency'] });
-    expect(config.replicas.map(({ gpuHourPrice }) => gpuHourPrice)).toEqual([2, null]);
+    expect(config.replicas.map(({ gpuHourPrice }) => gpuHourPrice)).toEqual([2, 2, null]);
     expect(planReload(before, parse(`${after}currency: EUR`)).config.replicas[1]?.gpuHourPrice).toBe(300);
   });
 

@@ -1,6 +1,6 @@
 import { memberOf } from '#base/parsed';
 import { type Column, createGrowingTable, type Paint, type Style } from '#cli/terminal';
-import { toCostText } from './cost-text.ts';
+import { toCostCell } from './cost-text.ts';
 
 /** Formats records of the admin API as the next lines of a table of this width; null: as wide as they need. */
 export type RecordTable = (records: readonly unknown[], width: number | null) => string;
@@ -25,8 +25,6 @@ const toCount = toNumber(String);
 const toMs = toNumber((ms) => `${ms.toFixed(ms < 10 ? 1 : 0)} ms`);
 const toSeconds = toNumber((seconds) => `${seconds.toFixed(seconds < 10 ? 3 : 1)} s`);
 
-const toRecordCost = (record: unknown) => toCostText(memberOf(record, 'cost'), memberOf(record, 'currency'));
-
 /** A narrow terminal leaves out what the page leaves out, and the trace id, of which half is of no use. */
 const COLUMNS: readonly RecordColumn[] = [
   // The time is UTC, as in the record.
@@ -42,7 +40,7 @@ const COLUMNS: readonly RecordColumn[] = [
   { head: 'E2E', usual: 9, isNumber: true, rank: 1, toText: toMs('e2e_ms') },
   // In seconds, as in the record: a request on many GPUs has minutes of them.
   { head: 'GPU', usual: 7, isNumber: true, rank: 7, toText: toSeconds('gpu_seconds') },
-  { head: 'COST', usual: 10, isNumber: true, rank: 7, toText: toRecordCost },
+  { head: 'COST', usual: 10, isNumber: true, rank: 7, toText: toCostCell },
   { head: 'WHY', usual: 9, rank: 8, toText: toWhy },
   { head: 'TRACE', usual: 32, rank: 5, toText: toName('trace_id') },
   { head: 'ERROR', usual: 0, least: 19, cut: 'end', toText: toError },

@@ -1,6 +1,6 @@
 import { memberOf } from '#base/parsed';
 import { type Cell, type Column, type Style, toTable } from '#cli/terminal';
-import { toCostText } from '../../tables/cost-text.ts';
+import { toCostCell } from '../../tables/cost-text.ts';
 import { NAME_AND_STATE, toAge, toNameAndState } from '../../tables/replica-cells.ts';
 import { foldParts, toDecimal, toIdentity } from '../head-parts.ts';
 import { rowsOf, sortKeyOf, type TopView } from './view.ts';
@@ -97,7 +97,7 @@ const ATTEMPTS_COLUMN: Column = { head: 'ATTEMPTS/S', isNumber: true, rank: 1 };
 /** Shown if the GPU time of a row is known. */
 const GPU_COLUMN: TrafficColumn = { head: 'GPU TIME', isNumber: true, rank: 6, toCell: toGpuTime };
 /** Shown if the cost of a row is known. */
-const COST_COLUMN: TrafficColumn = { head: 'COST', isNumber: true, rank: 5, toCell: toCost };
+const COST_COLUMN: TrafficColumn = { head: 'COST', isNumber: true, rank: 5, toCell: toCostCell };
 
 /** The column that the rows are sorted by always stays. */
 const SORT_COLUMNS: Readonly<Partial<Record<TopView['sort'], string>>> = {
@@ -151,10 +151,6 @@ function hasFurtherAttempts(row: unknown): boolean {
 function toGpuTime(traffic: unknown): string {
   const seconds = memberOf(traffic, 'gpu_seconds');
   return toTime(typeof seconds === 'number' ? seconds * 1000 : null);
-}
-
-function toCost(traffic: unknown): string {
-  return toCostText(memberOf(traffic, 'cost'), memberOf(traffic, 'currency'));
 }
 
 function toShareCell(name: string, toStyle: (count: number, share: number) => Style | null) {
