@@ -1,6 +1,12 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, type TestContext, test } from 'vitest';
-import { makeOverview, makeTraffic } from '#testkit/dashboard/made-overview.ts';
+import {
+  makeOverview,
+  makeRecord,
+  makeReplica,
+  makeReplicaTraffic,
+  makeTraffic,
+} from '#testkit/dashboard/made-overview.ts';
 import { openScripted } from '#testkit/dashboard/open-scripted.ts';
 import { collectorDown, fiftyReplicas, troubledFleet } from '#testkit/dashboard/scenes.ts';
 import { findBarriers, type OpenTab, useBrowser } from '#testkit/processes/browser.ts';
@@ -90,6 +96,34 @@ test('the header tells its times in the zone of the reader, also where it is poi
   const facts = page.locator('#gateway-facts');
   expect(await facts.textContent()).toContain('config\u00a0of\u00a021:00:00');
   expect(await facts.getAttribute('title')).toMatch(/started 18:06:40\nconfiguration loaded 21:00:00$/);
+});
+
+test('at 1,280 px nothing of the header, the tiles and the requests is cut', async (context) => {
+  const hidden = makeReplicaTraffic({ requests: 10_960, attempts: 11_480 });
+  const overview = makeOverview({
+    replicas: [makeReplica({ name: 'a', last_minute: hidden })],
+    last_minute: makeTraffic({ requests: 10_960 }),
+    records: [
+      makeRecord(1, { status: 429, error_type: 'rate_limit_exceeded', tenant: 'document-pipeline' }),
+      makeRecord(2, { endpoint: '/v1/embeddings', model: 'waiting-model-one' }),
+    ],
+  });
+  const name = 'spangate-gateway-7c9bd5-xyz1';
+  const { page } = await openDashboard(
+    context,
+    { ...overview, gateway: { ...overview.gateway, name, config_loaded_at: '2026-11-19T12:10:00.000Z' } },
+    { viewport: { width: 1280, height: 900 } },
+  );
+  const texts = page.locator('#gateway-name, #gateway-facts, .tile .aside, #records tbody *');
+  const cut = await texts.evaluateAll((all) =>
+    all
+      .filter(
+        ({ clientWidth, clientHeight, scrollWidth, scrollHeight }) =>
+          clientWidth > 0 && (scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 1),
+      )
+      .map((box) => box.textContent),
+  );
+  expect(cut).toEqual([]);
 });
 
 describe('the page has no barriers', () => {

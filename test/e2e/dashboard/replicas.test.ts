@@ -67,7 +67,7 @@ describe('errors', () => {
     );
     expect(await rowOf(page, 'b').locator('.col-requests').innerText()).toBe('2.5');
     expect(await page.locator('tr.group .col-errors').innerText()).toBe('14 %');
-    await page.locator('.tile').getByText('240 requests, 296 attempts').waitFor();
+    await page.locator('.tile').getByText('240 · 296 attempts').waitFor();
     await page.locator('.tile', { hasText: 'Errors' }).getByText('0 %', { exact: true }).waitFor();
   });
 

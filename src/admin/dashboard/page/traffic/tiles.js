@@ -130,11 +130,10 @@ function servingOf({ replicas }) {
 
 /** With the attempts, if replicas had more than requests. @param {Overview} overview */
 function toRequestAside({ last_minute, replicas }) {
-  const requests = counted(last_minute.requests, 'request');
   if (replicas.every((replica) => replica.last_minute.attempts === replica.last_minute.requests))
-    return requests;
+    return counted(last_minute.requests, 'request');
   const attempts = replicas.reduce((sum, replica) => sum + replica.last_minute.attempts, 0);
-  return `${requests}, ${counted(attempts, 'attempt')}`;
+  return `${formatCount(last_minute.requests)} · ${counted(attempts, 'attempt')}`;
 }
 
 /** @param {Counts} traffic */
