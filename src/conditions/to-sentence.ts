@@ -48,7 +48,7 @@ function toFigureText(kind: FigureKind, value: string | number): string {
       return `${value.toFixed(1)} ×`;
     case 'text':
     case 'count':
-      return String(value);
+      return value.toLocaleString('en');
   }
 }
 

@@ -31,7 +31,7 @@ export function toShortText({ figures, own }: Comparison): string {
     ...ratio('gaps', 'gaps'),
     ...ratio('duration', 'duration'),
     `${percent(shareOf(figures.own) ?? 0)} errors`,
-    `${own} requests`,
+    `${own.toLocaleString('en')} requests`,
   ].join(', ');
 }
 

@@ -57,6 +57,10 @@ test.each([
   expect(say('{size}', { size })).toBe(text);
 });
 
+test('a count has thousands separators, as on the page', () => {
+  expect(say('{count}', { count: 1_231 })).toBe('1,231');
+});
+
 test('a ratio has one digit', () => {
   expect(say('{factor}', { factor: 1.5 })).toBe('1.5 ×');
 });

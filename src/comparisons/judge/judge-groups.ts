@@ -52,7 +52,7 @@ export function judgeGroups(
   const itself = findWrongByItself(silent, surroundings);
   if (itself !== null) return { ...known, ...itself, verdict: 'bad', requestsNeeded: null };
   const judgement = comparison.judge(settings);
-  const why = `${comparison.explain(judgement.wrong)} (${known.requests} requests)`;
+  const why = `${comparison.explain(judgement.wrong)} (${known.requests.toLocaleString('en')} requests)`;
   return toVerdict(known, judgement, { peers: 'its peers', why, more: 'more' });
 }
 

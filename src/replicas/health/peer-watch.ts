@@ -176,7 +176,7 @@ export class PeerWatch {
       return;
     }
     const judge = wrong.includes('errors') ? 'errors' : 'slow';
-    const reason = `${watched.watch.explain(wrong)} (${watched.watch.requests} requests)`;
+    const reason = `${watched.watch.explain(wrong)} (${watched.watch.requests.toLocaleString('en')} requests)`;
     if (canBeSpared(replica, registry.replicas, settings.maxFailingShare)) {
       this.#takeOut(replica, watched, { judge, reason, coolDownMs: settings.coolDownMs });
       return;

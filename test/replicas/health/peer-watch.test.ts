@@ -129,7 +129,7 @@ describe('a replica that is worse than its peers', () => {
     faults.set('r0', { slowness: 1.2 });
     for (let second = 0; second < 120 && decisions.length === 0; second++) pass(1);
     expect(decisions).toMatchObject([{ replica: 'r0', judge: 'slow', verdict: 'failing' }]);
-    expect(decisions[0]?.reason).toMatch(/gaps \d\d % longer.*\(\d+ requests\)$/);
+    expect(decisions[0]?.reason).toMatch(/gaps \d\d % longer.*\([\d,]+ requests\)$/);
     expect(decisions[0]?.forMs).toBeLessThan(120_000);
     expect(healthOf('r0')).toMatchObject({ state: 'failing', failingBy: ['slow'] });
   });

@@ -1,4 +1,5 @@
 /** @import { RolloutJson, RolloutSummaryJson } from '../../../rollouts/rollout-json.ts' */
+import { counted } from '../elements/format.js';
 
 /** What a rollout says of itself, in the words of the page. Pure. */
 
@@ -115,7 +116,7 @@ export function toFigures(figures) {
   });
   return [
     ...(share === undefined || share >= 1 ? [] : [`${Math.round(share * 100)} % of its turns`]),
-    ...(requests === undefined ? [] : [`${requests} requests`]),
+    ...(requests === undefined ? [] : [counted(requests, 'request')]),
     ...ratios,
     ...(errors === undefined ? [] : [`${(errors * 100).toFixed(1)} % errors`]),
   ].join(', ');
