@@ -89,20 +89,18 @@ async function report(error: unknown, name: CommandName | null, { stderr }: Invo
   }
   if (error instanceof StartError) {
     stderr.write(`gateway: ${error.message}\n`);
-    return error instanceof UnusableSettingError ? 2 : 1;
+    // What the admin API finds wrong in a call is wrong in the command line.
+    const isWrong = 'code' in error && error.code === 'invalid_request';
+    return isWrong || error instanceof UnusableSettingError ? 2 : 1;
   }
   // What has thrown them has loaded them already.
   const [{ ConfigError }, { SecretError }] = await Promise.all([
     import('#config'),
     import('#config/secrets'),
   ]);
-  if (error instanceof ConfigError) {
-    stderr.write(`${error.message}\n`);
-    return 2;
-  }
-  if (error instanceof SecretError) {
-    stderr.write(`gateway: ${error.message}\n`);
-    return 2;
-  }
-  throw error;
+  const isOfFile = error instanceof ConfigError;
+  if (!isOfFile && !(error instanceof SecretError)) throw error;
+  // What is wrong in a file begins with its name.
+  stderr.write(`${isOfFile ? '' : 'gateway: '}${error.message}\n`);
+  return 2;
 }

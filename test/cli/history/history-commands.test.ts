@@ -134,7 +134,7 @@ describe('gateway usage', () => {
       expect((await invoke(['usage', '--admin', first.adminUrl, ...wrong], ENV)).exitCode).toBe(2);
     }
     const refused = await invoke(['usage', '--since', 'soon', ...one()], ENV);
-    expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('since')]);
+    expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('since')]);
     const away = await invoke(['usage', ...one(), '--admin', 'http://127.0.0.1:9'], ENV);
     expect([away.exitCode, away.stdout]).toEqual([1, '']);
   });
