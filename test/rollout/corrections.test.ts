@@ -112,8 +112,8 @@ describe('a replica that is worse', () => {
     const rollout = begin([...BAD, '--on-bad', 'true', '--on-bad-then', 'continue']);
     const { stdout, exitCode } = await underLoad(gateway, rollout);
     expect(stdout).toContain('replicas done');
-    expect(stdout).toContain('a: is drained');
-    expect(stdout).toContain('b: is drained');
+    expect(stdout).toContain('a: is being drained');
+    expect(stdout).toContain('b: is being drained');
     expect(exitCode).toBe(3);
     expect(await drainedNames(gateway)).toEqual([]);
   });

@@ -12,7 +12,7 @@ test('restarts one replica after the other, each while it is drained, and leaves
   const log = join(folder, 'log');
   const exec = `curl -s -H 'Authorization: Bearer ${ADMIN_TOKEN}' ${gateway.adminUrl}/admin/replicas/{name} | grep -o '"drained":[a-z]*' >>${log}; echo {name} >>${log}`;
   const { exitCode, stdout } = await roll('--model', 'm', ...QUICK, '--probe', '--exec', exec);
-  expect(stdout).toContain('a: is drained\n');
+  expect(stdout).toContain('a: is being drained\n');
   expect(stdout).toMatch(/2 of 2 replicas done\n$/);
   expect(exitCode).toBe(0);
   expect(await readFile(log, 'utf8')).toBe('"drained":true\na\n"drained":true\nb\n');

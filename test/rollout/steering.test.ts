@@ -98,7 +98,7 @@ describe('a pause that somebody else asks for', () => {
     await open('a');
     await expect.poll(() => stateOf(gateway), { timeout: 10_000 }).toBe('paused');
     expect(await drainedNames(gateway)).toEqual([]);
-    expect(rollout.output).not.toContain('b: is drained');
+    expect(rollout.output).not.toContain('b: is being drained');
     expect(await ask(gateway, 'continue')).toBe(200);
     const { stdout, exitCode } = await rollout.ended;
     expect(stdout).toContain('goes on: admin has asked for it');

@@ -43,6 +43,7 @@ describe('while a rollout is under way', () => {
     const elsewhere = join(folder, 'elsewhere.json');
     const args = ['rollout', 'b', ...QUICK, '--exec', 'true', '--admin', gateway.adminUrl];
     const { exitCode, stdout } = await invoke([...args, '--state', elsewhere], TOKEN);
+    expect(stdout).not.toContain('b: is drained\n');
     expect(stdout).toContain('b: another rollout has drained a\n');
     expect(stdout).toMatch(/nothing was done\n$/);
     expect(exitCode).toBe(1);

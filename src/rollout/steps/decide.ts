@@ -80,7 +80,7 @@ async function rollBack(
   const step = (each: string) => ({ step: each, parentSpanId, replica: name });
   try {
     const view = await untilSafeToStop(name, context);
-    reporter.show(name, 'restarting', `${sentence}. It is rolled back`);
+    reporter.show(name, 'restarting', `${sentence}. It is being rolled back`);
     await trace.step(step('restart'), () => runFor(view, command, context));
     await trace.step(step('answer'), () => untilAnswering(name, context));
     const change = { reason: toReasonOfUndrain(settings.reason), ramp: printDuration(settings.rampMs) };

@@ -18,7 +18,7 @@ export async function drain(state: ReplicaState, context: RollContext): Promise<
     const foreign = replicas === null ? null : findForeignDrain(name, replicas, marks);
     if (foreign !== null) throw new DrainRefused(`another rollout has drained ${foreign}`);
   };
-  reporter.show(name, 'draining', 'is drained');
+  reporter.show(name, 'draining', 'is being drained');
   try {
     checkForeign(await lookAtReplicas(name, gateways));
     if (stage === 'waiting') await store(name, { stage: 'draining' });

@@ -21,7 +21,7 @@ export async function restart(
     await untilCommandEnded(command, { timeoutMs, signal, sendToGroup, onWait });
   }
   if (settings.exec !== null) {
-    reporter.show(name, 'restarting', 'is restarted');
+    reporter.show(name, 'restarting', 'is being restarted');
     return await runFor(view, settings.exec, context);
   }
   if (settings.isWatched) {
