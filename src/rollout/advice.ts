@@ -34,7 +34,7 @@ export function toAdvice({ kind, replica, restartedBy, resume }: StopFacts): str
       );
     case 'command_failed':
       return restartedBy === 'command'
-        ? `Its output is above. ${resume} runs it again, ${resume} --exec '…' another one; or ${skip}`
+        ? `Read what it printed where the rollout runs. ${resume} runs it again, ${resume} --exec '…' another one; or ${skip}`
         : `Restart it, then: ${resume}; or ${skip}`;
     case 'not_ready':
       return (

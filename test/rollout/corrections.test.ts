@@ -12,7 +12,9 @@ describe('--resume', () => {
     const { gateway, roll, folder } = await setUp(['a', 'b', 'c']);
     const log = join(folder, 'log');
     const first = await roll('a', 'b', ...QUICK, '--exec', 'exit 3');
-    expect(first.stdout).toContain('Its output is above. gateway rollout --resume --state');
+    expect(first.stdout).toContain(
+      'Read what it printed where the rollout runs. gateway rollout --resume --state',
+    );
     const second = await roll('--resume', '--exec', `echo {name} >>${log}; test {name} = a`);
     expect(second.stdout).toContain('b: is drained; its command ended with 1\n');
     expect((await roll('--resume', '--exec', `echo {name} >>${log}`)).exitCode).toBe(0);
