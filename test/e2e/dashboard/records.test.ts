@@ -106,6 +106,13 @@ describe('failures', () => {
 });
 
 describe('the details of a request', () => {
+  test('tell when it arrived in the zone of the reader, as the list does, and as logs do', async (context) => {
+    const opened = await openScripted(openTab, context, OVERVIEW, { timezoneId: 'Asia/Tokyo' });
+    await recordRows(opened.page).first().getByRole('button').click();
+    const arrived = dialogOf(opened.page).locator('dl div', { hasText: 'Arrived' }).locator('dd');
+    expect(await arrived.textContent()).toMatch(/21:0\d:\d\d \(2026-11-21T12:0\d:\d\d\.000Z\)$/);
+  });
+
   test('have its failed attempts and its trace, and a URL of their own', async (context) => {
     const { page, complaints } = await openDashboard(context, OVERVIEW);
     await recordRows(page).nth(1).getByRole('button').click();

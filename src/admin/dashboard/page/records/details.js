@@ -3,7 +3,7 @@
 import { fetchUsage, findRecords } from '../app/api.js';
 import { session } from '../app/session.js';
 import { byId, create, setText } from '../elements/dom.js';
-import { formatCost, formatCount, formatMs, formatRate, UNKNOWN } from '../elements/format.js';
+import { formatCost, formatCount, formatMoment, formatMs, formatRate, UNKNOWN } from '../elements/format.js';
 import { explain } from './explain.js';
 import { toLikeQuery, toUsual } from './like-requests.js';
 import { createPicture } from './picture.js';
@@ -140,9 +140,12 @@ export class DetailsDialog {
 
 /** @param {ShownRecord} record */
 function toFields(record) {
-  return FIELDS.filter(({ field }) => record[field] !== undefined).map(({ field, title, format }) =>
-    create('div', {}, create('dt', {}, title), create('dd', {}, FORMATS[format](record[field]))),
-  );
+  // As the list tells it, and as logs and traces do.
+  const arrived = `${formatMoment(record.ts, Date.now())} (${record.ts})`;
+  return FIELDS.filter(({ field }) => record[field] !== undefined).map(({ field, title, format }) => {
+    const text = field === 'ts' ? arrived : FORMATS[format](record[field]);
+    return create('div', {}, create('dt', {}, title), create('dd', {}, text));
+  });
 }
 
 /** @param {ShownRecord} record */
