@@ -58,6 +58,7 @@ describe('updates', () => {
     const { page } = await openDashboard(context, makeOverview());
     await page.route('**/admin/overview*', (route) => route.abort());
     await page.getByRole('alert').filter({ hasText: 'The gateway does not answer.' }).waitFor();
+    await page.getByText('Nothing is wrong').waitFor({ state: 'hidden' });
     expect(await page.title()).toBe('⚠ gw-a · Spangate');
     await page.locator('tr[data-name="a"]').waitFor();
     expect(await findBarriers(page)).toEqual([]);
