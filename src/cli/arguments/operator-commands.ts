@@ -67,7 +67,7 @@ export const OPERATOR_COMMANDS = {
     group: LOOK,
     summary: 'say what is wrong with a running gateway, and what to do',
     details: [
-      'It prints the name, the version and the load, then a line for each condition: the most severe first, then the oldest. The page, the metrics and the log have the same ones (docs/troubleshooting.md). With --verbose, and on a terminal of 100 columns or more, each says what to do. --json prints the answer of GET /admin/conditions; for several gateways, a list.',
+      'It prints the name, the version and the load, then a line for each condition: the most severe first, then the oldest. The page, the metrics and the log have the same ones (docs/troubleshooting.md). With --verbose, and on a terminal of 100 columns or more, each says what to do. --json prints the answer of GET /admin/conditions; for several gateways, `gateways` lists theirs.',
       'With --watch it looks again until q or Ctrl-C. Without a terminal it then prints only what changes: conditions, and gateways that answer or do not.',
       'Exit codes: 0 nothing worse than a notice, 1 a warning, 2 a critical condition, 3 a gateway could not be asked, or the command line or configuration is wrong. With --watch, the last look counts.',
     ],
