@@ -203,12 +203,14 @@ const MAX_GAPS = 5;
 /**
  * What to know of the figures: why there are none, what is missing.
  * @param {Pick<UsageJson, 'rows' | 'note' | 'gaps' | 'until'>} usage
+ * @param {Pick<UsageView, 'of' | 'named'>} view
  * @returns {readonly string[]}
  */
-export function toNotes({ rows, note, gaps, until }) {
+export function toNotes({ rows, note, gaps, until }, { of, named }) {
+  const which = of === null || named === '' ? 'No' : 'No such';
   const more = gaps.length > MAX_GAPS ? [`${formatCount(gaps.length - MAX_GAPS)} more gaps are older.`] : [];
   return [
-    ...(rows.length === 0 ? ['No request arrived in this span.'] : []),
+    ...(rows.length === 0 ? [`${which} request arrived in this span.`] : []),
     ...(note === null ? [] : [withLocalTimes(note)]),
     ...gaps.slice(0, MAX_GAPS).map((gap) => toGapText(gap, until)),
     ...more,

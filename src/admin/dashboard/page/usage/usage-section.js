@@ -121,7 +121,7 @@ export class UsageSection {
     this.#table.show(usage, view.step);
     setText(this.#summary, toSpanText(usage));
     setText(this.#kept, toKeptText(usage));
-    this.#showNotes(toNotes(usage));
+    this.#showNotes(toNotes(usage, view));
     if (view.of !== null && view.of !== view.by) return;
     const names = usage.rows.flatMap((row) => {
       const name = /** @type {Readonly<Record<string, unknown>>} */ (row)[view.by];

@@ -79,12 +79,15 @@ describe('an answer', () => {
 
   test('without a row says why', () => {
     const note = 'No request of this tenant is in what this gateway keeps: check the name.';
-    expect(toNotes(makeUsage({ note }))).toEqual(['No request arrived in this span.', note]);
+    const ofOne = { ...START_USAGE, of: 'tenant', named: 'nobody' } as const;
+    // Others may have sent some.
+    expect(toNotes(makeUsage({ note }), ofOne)).toEqual(['No such request arrived in this span.', note]);
+    expect(toNotes(makeUsage({}), START_USAGE)[0]).toBe('No request arrived in this span.');
   });
 
   test('tells the times of a note in the zone of the reader, as all others', () => {
     const note = 'Requests before 2026-11-20T10:00:00Z are not kept.';
-    expect(toNotes(makeUsage({ note })).at(-1)).toMatch(
+    expect(toNotes(makeUsage({ note }), START_USAGE).at(-1)).toMatch(
       /^Requests before Nov (19|20|21), 2026, \d\d:\d\d:00 are not kept\.$/,
     );
   });
@@ -95,7 +98,7 @@ describe('an answer', () => {
       { ...gap, records: 3, reason: 'behind' as const },
       ...Array.from({ length: 6 }, () => ({ ...gap, records: null, reason: 'killed' as const })),
     ];
-    const [first, second, ...others] = toNotes(makeUsage({ rows: [makeRow({})], gaps }));
+    const [first, second, ...others] = toNotes(makeUsage({ rows: [makeRow({})], gaps }), START_USAGE);
     expect(first).toMatch(/^3 requests are missing, .* to .*: the disk was full, read-only or too slow\.$/);
     expect(second).toMatch(/^Some requests may be missing, .* at most its last second is missing\.$/);
     expect(others.at(-1)).toBe('2 more gaps are older.');
