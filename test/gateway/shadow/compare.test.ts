@@ -83,6 +83,17 @@ describe('gateway compare', () => {
     expect((await gateway.chat()).status).toBe(200);
   });
 
+  test('ends no shadow that it has not made: a wrong name before it is refused', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+    await gateway.admin('/admin/replicas/s/shadow?requests=10%25&for=30m', { method: 'POST' });
+
+    const outcome = await invoke(['compare', 'typo,s', '--admin', gateway.adminUrl], TOKEN);
+
+    expect(outcome).toMatchObject({ exitCode: 1 });
+    expect((await gateway.replicas())[1]).toMatchObject({ shadow: { requests: 0.1 } });
+  });
+
   test.for([
     ['without a name', [], 'CANDIDATE is missing'],
     ['with a share that is none', ['s', '--shadow', '110%'], "option '--shadow' needs per cent such as 10%"],

@@ -39,14 +39,16 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   const admin = await openAdmin(trust, env, 'operator');
   const names = candidate.split(',');
   const { shutdown } = signals;
-  /** Since when each is a shadow; null: not for this comparison any more. */
+  /** Since when each is a shadow; undefined: perhaps it is one; null: not for this comparison any more. */
   const since = new Map<string, unknown>();
   const begin = async () => {
     const query = new URLSearchParams({ requests: share, for: printDuration(LEASE_MS) });
     for (const name of names) {
+      const isFirst = !since.has(name);
+      if (isFirst) since.set(name, undefined);
       const answer = await admin.call('POST', `/admin/replicas/${encodeURIComponent(name)}/shadow?${query}`);
       const warning = memberOf(answer, 'warning');
-      if (warning !== undefined && !since.has(name)) stderr.write(`${toOneLine(String(warning))}\n`);
+      if (warning !== undefined && isFirst) stderr.write(`${toOneLine(String(warning))}\n`);
       since.set(name, sinceOf(memberOf(answer, 'replica')));
     }
   };
@@ -82,7 +84,7 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
     }
     return EXIT_CODES[found.verdict];
   } finally {
-    const own = names.filter((name) => since.get(name) !== null);
+    const own = names.filter((name) => since.has(name) && since.get(name) !== null);
     await endShadows(admin, own, (text) => stderr.write(text));
   }
 }
