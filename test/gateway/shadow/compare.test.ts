@@ -94,6 +94,16 @@ describe('gateway compare', () => {
     expect((await gateway.replicas())[1]).toMatchObject({ shadow: { requests: 0.1 } });
   });
 
+  test('leaves what the configuration says, also of what a call had made a shadow before', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+    await gateway.admin('/admin/replicas/s/shadow?requests=10%25&for=30m', { method: 'POST' });
+
+    await invoke(['compare', 's', '--for', '1s', '--admin', gateway.adminUrl], TOKEN);
+
+    expect((await gateway.replicas())[1]).toMatchObject({ shadow: null });
+  });
+
   test.for([
     ['without a name', [], 'CANDIDATE is missing'],
     ['with a share that is none', ['s', '--shadow', '110%'], "option '--shadow' needs per cent such as 10%"],
