@@ -4,7 +4,7 @@ import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 /** Which server: a name that moves to another url is another one. */
 export type BackgroundServer = Pick<ReplicaConfig, 'name' | 'url'>;
 
-/** The responses that a server goes on with, when the first came, and when all are over the limit on the monotonic clock: ms. */
+/** The responses that a server goes on with, when the first came, and when all are over the limit (monotonic): in ms. */
 interface ServerCount extends BackgroundServer {
   readonly count: BackgroundCount;
   readonly sinceEpochMs: number;
