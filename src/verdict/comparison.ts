@@ -1,5 +1,5 @@
 import type { Block, Observation } from '#verdict/blocks';
-import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from '#verdict/evidence';
+import { type Evidence, SYMMETRIC_BETS, symmetricGains, withGains } from '#verdict/evidence';
 import { COUNT_BETS, type Counts, countGains } from './count-difference.ts';
 import { addFigures, type Figures, joinFigures, NO_FIGURES } from './figures.ts';
 import { rankDifference } from './rank-difference.ts';
@@ -104,7 +104,7 @@ export function compareBlock(
     gains.set(`fewer_${finish}`, sumGains(counts.map(toComplement)));
   }
   return {
-    evidence: withAllGains(before.evidence, gains),
+    evidence: withGains(before.evidence, gains),
     figures: addFigures(before.figures, block, pairs),
     blocks: before.blocks + 1,
     own: before.own + block.own.length,
@@ -118,27 +118,12 @@ export function compareBlock(
  */
 export function joinComparisons(one: Comparison, other: Comparison): Comparison {
   return {
-    evidence: withAllGains(one.evidence, new Map(Object.entries(other.evidence) as [Claim, Evidence][])),
+    evidence: withGains(one.evidence, new Map(Object.entries(other.evidence) as [Claim, Evidence][])),
     figures: joinFigures(one.figures, other.figures),
     blocks: one.blocks + other.blocks,
     own: one.own + other.own,
     peers: one.peers + other.peers,
   };
-}
-
-function withAllGains(
-  evidence: Comparison['evidence'],
-  gains: ReadonlyMap<Claim, readonly number[]>,
-): Comparison['evidence'] {
-  const after: Partial<Record<Claim, Evidence>> = { ...evidence };
-  for (const [claim, logGains] of gains) {
-    const isCount = logGains.length === COUNT_BETS;
-    after[claim] = withGains(
-      evidence[claim] ?? startEvidence(isCount ? COUNT_BETS : SYMMETRIC_BETS),
-      logGains,
-    );
-  }
-  return after;
 }
 
 /** The gains of the bets that the replica fails more of its requests than its peers do. */

@@ -229,7 +229,7 @@ export const OPERATOR_COMMANDS = {
     group: CHANGE,
     summary: 'judge a replica by copies of live requests whose answers no client gets',
     details: [
-      'CANDIDATE, one name or several separated by commas, becomes a shadow: it gets copies of a share of the live requests, and its answers are compared with those that clients get, and dropped. At the end, and on Ctrl-C, it becomes what the configuration says. It is refused if no other replica answers for one of its models.',
+      'CANDIDATE, names separated by commas, becomes a shadow: it gets copies of a share of live requests, and its answers are compared with those that clients get, and dropped. At the end, or on Ctrl-C, it becomes what the configuration says. It is refused if a call has made it a shadow, or no other replica answers for one of its models.',
       'It needs the operator token.',
       'Exit codes: 0 good, 3 bad, 4 undecided, 1 the gateway cannot be asked or refuses, 2 wrong command line.',
     ],

@@ -6,14 +6,18 @@
  */
 export type Evidence = readonly number[];
 
-/** The evidence before the first step. */
-export function startEvidence(bets: number): Evidence {
-  return Array.from({ length: bets }, () => 0);
-}
-
-/** The evidence after a step in which each bet gained this factor, given as its logarithm. */
-export function withGains(evidence: Evidence, logGains: readonly number[]): Evidence {
-  return evidence.map((stake, bet) => stake + (logGains[bet] ?? 0));
+/**
+ * The evidence of claims after a step in which each bet on one gained this factor, given as its logarithm. A claim without
+ * evidence begins with it.
+ */
+export function withGains<C extends string>(
+  evidence: Readonly<Partial<Record<C, Evidence>>>,
+  gains: ReadonlyMap<C, readonly number[]>,
+): Readonly<Partial<Record<C, Evidence>>> {
+  const after: Partial<Record<C, Evidence>> = { ...evidence };
+  for (const [claim, logGains] of gains)
+    after[claim] = logGains.map((gain, bet) => (evidence[claim]?.[bet] ?? 0) + gain);
+  return after;
 }
 
 /**

@@ -10,7 +10,6 @@ export {
   logEvidence,
   SYMMETRIC_BETS,
   startDetection,
-  startEvidence,
   symmetricGains,
   withGains,
   withGainsSince,

@@ -1,5 +1,5 @@
 import { FINISHES } from '#verdict';
-import { type Evidence, SYMMETRIC_BETS, startEvidence, symmetricGains, withGains } from '#verdict/evidence';
+import { type Evidence, symmetricGains, withGains } from '#verdict/evidence';
 import { addPairFigures, NO_PAIR_FIGURES, type PairFigures } from './pair-figures.ts';
 import { logRatioOf, PAIR_TIMES } from './pair-measures.ts';
 import type { PairObservation, PairSide } from './pair-observation.ts';
@@ -80,22 +80,10 @@ export function comparePairs(
   if (asShadow || asPrimary)
     gains.set('other_outputs', discordantGains(asShadow ?? 0, asPrimary ?? 0, HARMLESS_OUTPUT_ODDS));
   return {
-    evidence: withAllGains(before.evidence, gains),
+    evidence: withGains(before.evidence, gains),
     figures: addPairFigures(before.figures, block),
     pairs: before.pairs + block.length,
   };
-}
-
-function withAllGains(
-  evidence: PairedEvidence['evidence'],
-  gains: ReadonlyMap<PairClaim, readonly number[]>,
-): PairedEvidence['evidence'] {
-  const after: Partial<Record<PairClaim, Evidence>> = { ...evidence };
-  for (const [claim, logGains] of gains) {
-    const bets = logGains.length === DISCORDANT_BETS ? DISCORDANT_BETS : SYMMETRIC_BETS;
-    after[claim] = withGains(evidence[claim] ?? startEvidence(bets), logGains);
-  }
-  return after;
 }
 
 function areOk({ own, peer }: PairObservation): boolean {
@@ -117,9 +105,6 @@ function toFinish({ finish }: PairSide): (typeof FINISHES)[number] {
 
 /** The odds that the bets assume, as multiples of the harmless ones. */
 const FACTORS = [2, 5, 20, 100] as const;
-
-/** The number of bets on a count of pairs. */
-const DISCORDANT_BETS = FACTORS.length;
 
 /**
  * The gains of the bets that something befalls the shadow more often than its primary, from the pairs in which it befell

@@ -94,14 +94,15 @@ describe('gateway compare', () => {
     expect((await gateway.replicas())[1]).toMatchObject({ shadow: { requests: 0.1 } });
   });
 
-  test('leaves what the configuration says, also of what a call had made a shadow before', async () => {
+  test('refuses a replica that a call has made a shadow: at its end that would serve clients', async () => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway } = scene;
     await gateway.admin('/admin/replicas/s/shadow?requests=10%25&for=30m', { method: 'POST' });
 
-    await invoke(['compare', 's', '--for', '1s', '--admin', gateway.adminUrl], TOKEN);
+    const outcome = await invoke(['compare', 's', '--for', '1s', '--admin', gateway.adminUrl], TOKEN);
 
-    expect((await gateway.replicas())[1]).toMatchObject({ shadow: null });
+    expect(outcome).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('s is a shadow until 20') });
+    expect((await gateway.replicas())[1]).toMatchObject({ shadow: { requests: 0.1 } });
   });
 
   test.for([

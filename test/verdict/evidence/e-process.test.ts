@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  type Evidence,
   logEvidence,
   SYMMETRIC_BETS,
-  startEvidence,
   symmetricGains,
   withGains,
 } from '../../../src/verdict/evidence/e-process.ts';
@@ -30,19 +30,28 @@ describe('the gain of a bet on a symmetric difference', () => {
 
 describe('evidence', () => {
   test('is the mean of its bets, also where their stakes are beyond all numbers', () => {
-    expect(logEvidence(startEvidence(3))).toBeCloseTo(0);
+    expect(logEvidence([0, 0, 0])).toBeCloseTo(0);
     expect(logEvidence([Math.log(2), Math.log(4)])).toBeCloseTo(Math.log(3));
     expect(logEvidence([5_000, Number.NEGATIVE_INFINITY])).toBeCloseTo(5_000 - Math.LN2);
   });
 
   test('grows with a difference that lasts, and stays small without one', () => {
     const evidenceAfter = (z: number) => {
-      let evidence = startEvidence(SYMMETRIC_BETS);
-      for (let step = 0; step < 50; step++) evidence = withGains(evidence, symmetricGains(z));
-      return logEvidence(evidence);
+      let evidence: { readonly slow?: Evidence } = {};
+      for (let step = 0; step < 50; step++)
+        evidence = withGains(evidence, new Map([['slow', symmetricGains(z)]]));
+      expect(evidence.slow).toHaveLength(SYMMETRIC_BETS);
+      return logEvidence(evidence.slow ?? []);
     };
     expect(evidenceAfter(0.5)).toBeGreaterThan(5);
     expect(evidenceAfter(-0.5)).toBeLessThan(0);
     expect(evidenceAfter(0)).toBeCloseTo(0);
+  });
+
+  test('of a claim that a step says nothing of stays as it was', () => {
+    expect(withGains<'slow' | 'errors'>({ slow: [1, 2] }, new Map([['errors', [3]]]))).toEqual({
+      slow: [1, 2],
+      errors: [3],
+    });
   });
 });

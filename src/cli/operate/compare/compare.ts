@@ -57,6 +57,7 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   let renewedMs = performance.now();
   const endMs = renewedMs + forMs;
   try {
+    await checkFree(admin, names);
     await begin();
     let found = await callVerdict([admin], question);
     let shown = '';
@@ -86,6 +87,18 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   } finally {
     const own = names.filter((name) => since.has(name) && since.get(name) !== null);
     await endShadows(admin, own, (text) => stderr.write(text));
+  }
+}
+
+/** Throws a StartError if a call has made one of them a shadow already: at the end of this comparison it would serve clients. */
+async function checkFree(admin: AdminClient, names: readonly string[]): Promise<void> {
+  for (const replica of itemsOf(await admin.call('GET', '/admin/replicas'), 'replicas')) {
+    const name = String(memberOf(replica, 'name'));
+    if (!names.includes(name) || typeof sinceOf(replica) !== 'string') continue;
+    const until = String(memberOf(memberOf(replica, 'shadow'), 'until'));
+    throw new StartError(
+      `${name} is a shadow until ${until}, by another call: wait, or end that with POST /admin/replicas/${name}/unshadow`,
+    );
   }
 }
 
