@@ -69,6 +69,6 @@ state: { redis: "redis://${nowhere}" }`);
     messages.push(msg);
     if (msg === 'the start waits for the shared state') child.kill('SIGTERM');
   }
-  expect(messages.at(-1)).toBe('stopped before it served');
+  expect(messages.at(-1)).toBe('stopped');
   expect(await closed).toEqual({ code: 0, signal: null });
 });

@@ -70,7 +70,7 @@ export async function serve({ args, env, pid, stdout, signals }: Invocation): Pr
     return null;
   });
   if (serving === null) {
-    log.info('stopped before it served');
+    log.info({ cutRequests: 0, undeliveredRecords: 0 }, 'stopped');
     return 0;
   }
   started.resolve(gateway);
