@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { Agent, createServer } from 'node:http';
-import { post } from '#testkit/load/load.ts';
-import { sendInOpenLoop } from '#testkit/load/loops.ts';
+import { createServer } from 'node:http';
+import { Load } from '#testkit/load/load.ts';
 import type { Server } from '#testkit/programs/child.ts';
 import type { GatewayProcess } from '#testkit/programs/gateway-process.ts';
 import { readRolloutLines, startRollout } from '#testkit/programs/rollout-command.ts';
@@ -25,6 +24,7 @@ const REQUESTS = [
   path,
   json: JSON.stringify({ model: 'tiny', max_tokens: 16 << index, ...body }),
 }));
+const toRequest = (index: number) => REQUESTS[index % REQUESTS.length] ?? { path: '/', json: '' };
 
 /** What clients sent while engines were restarted. */
 export interface RestartResult {
@@ -61,10 +61,10 @@ export async function checkRestart(
     adminUrls: [gateway.adminUrl],
     args: [...engines.keys(), ...options, '--exec', command],
   });
-  const sent = sendUntil(gateway.url, () => rollout.hasExited);
+  const load = new Load(gateway.url, REQUESTS_PER_SECOND, undefined, MAX_OPEN, toRequest);
   for await (const { replica, text } of readRolloutLines(rollout)) report.note(`${replica} ${text}`);
   const exitCode = await rollout.exited;
-  const { requests, failures } = await sent;
+  const { requests, failures } = await load.stop();
   server.close();
   await once(server, 'close');
   for (const failure of failures) report.note(failure);
@@ -72,29 +72,4 @@ export async function checkRestart(
   report.same('restarted', restarted, [...engines.keys()]);
   report.same(`of ${requests} requests failed`, failures.length, 0);
   return { requests, failed: failures.length };
-}
-
-async function sendUntil(url: string, isStopped: () => boolean) {
-  const agent = new Agent({ keepAlive: true });
-  const failures: string[] = [];
-  const open = new Set<Promise<void>>();
-  let requests = 0;
-  const send = async (index: number) => {
-    const { path, json } = REQUESTS[index % REQUESTS.length] ?? { path: '', json: '' };
-    const { problem } = await post(agent, url + path, json).catch((error) => ({ problem: String(error) }));
-    if (problem !== null) failures.push(problem);
-  };
-  await sendInOpenLoop({
-    perSecond: REQUESTS_PER_SECOND,
-    maxBurst: REQUESTS_PER_SECOND,
-    isStopped,
-    hasRoom: () => open.size < MAX_OPEN,
-    begin() {
-      const sent = send(requests++).finally(() => open.delete(sent));
-      open.add(sent);
-    },
-  });
-  await Promise.all(open);
-  agent.destroy();
-  return { requests, failures };
 }

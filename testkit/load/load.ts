@@ -71,6 +71,14 @@ function kindOf(index: number): number {
   return Math.imul(index, 0x9e3779b1) >>> 30;
 }
 
+/** A request of a load. */
+export interface LoadRequest {
+  readonly path: string;
+  readonly json: string;
+}
+
+const toUsual = (index: number): LoadRequest => REQUESTS[kindOf(index)] ?? { path: '/', json: '' };
+
 /** With more open requests the load waits, by default: on a machine too slow for the rate they would only pile up. */
 const MAX_OPEN = 100;
 
@@ -79,12 +87,14 @@ const MAX_BURST = 20;
 
 /**
  * An open loop: sends requests to a gateway at a fixed rate, whether or not earlier ones have ended. Each request uses
- * the next of the agents; by default there is one, with kept connections, as client libraries have it.
+ * the next of the agents; by default there is one, with kept connections, as client libraries have it. `toRequest`: what
+ * comes next.
  */
 export class Load {
   readonly #url: string;
   readonly #agents: readonly [Agent, ...Agent[]];
   readonly #maxOpen: number;
+  readonly #toRequest: (index: number) => LoadRequest;
   readonly #failures: string[] = [];
   readonly #requestIds: string[] = [];
   readonly #open = new Set<Promise<void>>();
@@ -100,9 +110,11 @@ export class Load {
     perSecond: number,
     agents: readonly [Agent, ...Agent[]] = [new Agent({ keepAlive: true })],
     maxOpen = MAX_OPEN,
+    toRequest = toUsual,
   ) {
     this.#url = url;
     this.#maxOpen = maxOpen;
+    this.#toRequest = toRequest;
     this.#agents = agents;
     this.#running = sendInOpenLoop({
       perSecond,
@@ -135,7 +147,7 @@ export class Load {
   }
 
   async #send(index: number): Promise<void> {
-    const { path, json } = REQUESTS[kindOf(index)] ?? { path: '/', json: '' };
+    const { path, json } = this.#toRequest(index);
     // Every agent sends every kind of request.
     const agent = this.#agents[Math.floor(index / REQUESTS.length) % this.#agents.length] ?? this.#agents[0];
     try {
