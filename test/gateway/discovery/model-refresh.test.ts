@@ -78,6 +78,8 @@ test('a drain that is called while an undrain still asks for the models is the l
   await using b = await startFakeReplica({ name: 'b', list: { models: ['m'] } });
   await using gateway = await startBefore([a, b]);
   await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
+  // A probe of before the drain may still be under way: it would be taken for the undrain's.
+  await untilHeard(b);
   const gate = createGate();
   a.answerProbes(gate.script);
   const before = a.probes.length;

@@ -131,6 +131,8 @@ describe('?unless_last=true', () => {
     const [, b] = replicas;
     const gate = createGate();
     await using gateway = await startGateway({ replicas });
+    // The probe of the start would be taken for the drain's.
+    await gateway.untilReachability('b', 'reachable');
     b.answerProbes(gate.script);
     const before = b.probes.length;
     const drain = drainUnlessLast(gateway, 'a');

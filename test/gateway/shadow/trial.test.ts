@@ -57,6 +57,8 @@ describe('a replica that becomes a shadow for a while', () => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway, a } = scene;
     const gate = createGate();
+    // The probe of the start would be taken for the shadow's.
+    await gateway.untilReachability('a', 'reachable');
     a.answerProbes(gate.script);
     const before = a.probes.length;
     const shadow = gateway.admin('/admin/replicas/s/shadow', post);
