@@ -11,7 +11,7 @@ const BOUNDS = {
   /** Imports by tests, lab and test kit that pass by a door; 0. */
   reachingInside: 169,
   /** Lines of src/ and otel/ that are not generated; 52,000. */
-  lines: 83_226,
+  lines: 83_206,
   /** Lines of layers.config.ts; 150. */
   layerLines: 150,
 } as const;

@@ -8,7 +8,7 @@ import type { AdminCollaborators } from './admin-collaborators.ts';
 import { ADMIN_ERRORS, AdminError } from './admin-error.ts';
 import { sendResponse } from './listener/send-response.ts';
 import type { EncodedResponse, Route } from './route.ts';
-import { createRoutes } from './route-table.ts';
+import { ROUTES } from './route-table.ts';
 
 /** Decides which calls are answered. */
 export interface AdminGuards {
@@ -23,8 +23,6 @@ export function createAdminHandler(
   guards: AdminGuards,
   collaborators: AdminCollaborators,
 ): (request: IncomingMessage, response: ServerResponse, body: Buffer) => void {
-  const { match, methodsOf } = createRouteMatcher(createRoutes());
-
   async function respond(
     request: IncomingMessage,
     body: Buffer,
@@ -32,7 +30,7 @@ export function createAdminHandler(
   ): Promise<EncodedResponse | AdminError> {
     if (!guards.isHostAllowed(request.headers.host)) return new AdminError('host_not_allowed');
     const [path, query] = splitTarget(request.url ?? '');
-    const found = match(request.method ?? '', path);
+    const found = findRoute(request.method ?? '', path);
     // Unknown paths need the token too: a client without it cannot find out which paths exist.
     const caller = found?.route.isPage === true ? null : identify(request, guards);
     if (caller instanceof AdminError) return caller;
@@ -124,35 +122,25 @@ interface RouteMatch {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Finds the routes of calls. */
-interface RouteMatcher {
-  /** The route of a call; null if no route has this path and method. */
-  match(method: string, path: string): RouteMatch | null;
-  /** The methods that a path takes; often none. */
-  methodsOf(path: string): readonly string[];
-}
+const ROWS = ROUTES.map((route) => ({ route, pattern: toPattern(route.path) }));
 
 /**
- * Creates what finds the routes of calls. HEAD uses the route of
- * GET (RFC 9110 9.3.2). OPTIONS has no route: the dashboard has the origin of the API, and pages of other origins must
- * not call it.
+ * The route of a call; null if no route has this path and method. HEAD uses the route of GET (RFC 9110 9.3.2). OPTIONS has no
+ * route: the dashboard has the origin of the API, and pages of other origins must not call it.
  */
-function createRouteMatcher(routes: readonly Route[]): RouteMatcher {
-  const rows = routes.map((route) => ({ route, pattern: toPattern(route.path) }));
-  return {
-    match(method, path) {
-      const wanted = method === 'HEAD' ? 'GET' : method;
-      for (const { route, pattern } of rows) {
-        const found = route.method === wanted ? pattern.exec(path) : null;
-        if (found !== null) return { route, params: decodeAll(found.groups ?? {}) };
-      }
-      return null;
-    },
-    methodsOf(path) {
-      const found = rows.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
-      return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-    },
-  };
+function findRoute(method: string, path: string): RouteMatch | null {
+  const wanted = method === 'HEAD' ? 'GET' : method;
+  for (const { route, pattern } of ROWS) {
+    const found = route.method === wanted ? pattern.exec(path) : null;
+    if (found !== null) return { route, params: decodeAll(found.groups ?? {}) };
+  }
+  return null;
+}
+
+/** The methods that a path takes; often none. */
+function methodsOf(path: string): readonly string[] {
+  const found = ROWS.filter(({ pattern }) => pattern.test(path)).map(({ route }) => route.method);
+  return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
 }
 
 /** Converts a path such as `/admin/replicas/{name}/drain` to a pattern. A segment in braces matches any one segment. */

@@ -1,6 +1,6 @@
 import type { Route } from './route.ts';
 import { listConditions } from './routes/conditions.ts';
-import { createDashboardRoutes } from './routes/dashboard.ts';
+import { showDashboard, showDashboardFile } from './routes/dashboard.ts';
 import { drainReplica, undrainReplica } from './routes/drain.ts';
 import { forgetGateway, listGateways } from './routes/gateways.ts';
 import { findRecord } from './routes/history/record.ts';
@@ -29,41 +29,39 @@ import { listRecords } from './routes/telemetry/records.ts';
 import { showStats } from './routes/telemetry/stats.ts';
 import { showVerdict } from './routes/verdict.ts';
 
-/** Creates all routes of the admin listener. Reads the files of the dashboard. */
-export function createRoutes(): readonly Route[] {
-  const routes: readonly Route[] = [
-    listConditions,
-    listReplicas,
-    showReplica,
-    drainReplica,
-    undrainReplica,
-    probeReplica,
-    beginShadow,
-    endShadow,
-    showVerdict,
-    listRollouts,
-    showRollout,
-    pauseRollout,
-    continueRollout,
-    abortRollout,
-    reportRollout,
-    recordRolloutStep,
-    listGateways,
-    forgetGateway,
-    reloadConfig,
-    createSignInLink,
-    signIn,
-    showStats,
-    showMetrics,
-    listRecords,
-    findRecord,
-    showUsage,
-    showTimeline,
-    listStatementRecords,
-    showStatementKey,
-    showOverview,
-    ...createDashboardRoutes(),
-    describeRoutes(() => routes),
-  ];
-  return routes;
-}
+/** All routes of the admin listener. */
+export const ROUTES: readonly Route[] = [
+  listConditions,
+  listReplicas,
+  showReplica,
+  drainReplica,
+  undrainReplica,
+  probeReplica,
+  beginShadow,
+  endShadow,
+  showVerdict,
+  listRollouts,
+  showRollout,
+  pauseRollout,
+  continueRollout,
+  abortRollout,
+  reportRollout,
+  recordRolloutStep,
+  listGateways,
+  forgetGateway,
+  reloadConfig,
+  createSignInLink,
+  signIn,
+  showStats,
+  showMetrics,
+  listRecords,
+  findRecord,
+  showUsage,
+  showTimeline,
+  listStatementRecords,
+  showStatementKey,
+  showOverview,
+  showDashboard,
+  showDashboardFile,
+  describeRoutes(() => ROUTES),
+];

@@ -9,7 +9,7 @@ import { createAuthority } from '#testkit/certificates.ts';
 import { EventLog } from '#testkit/event-log.ts';
 import { runMain, spawnMain, startReplica, writeConfig } from '#testkit/processes/main-process.ts';
 import { startRedisServer } from '#testkit/servers/redis-server.ts';
-import { createRoutes } from '../../src/admin/route-table.ts';
+import { ROUTES } from '../../src/admin/route-table.ts';
 
 /** One for each place where a secret stands. No cleaning changes them, and none is part of another. */
 const SECRETS = {
@@ -125,7 +125,7 @@ log: { level: trace, requests: true }
   expect(await chat(SECRETS.clientKey)).toBe(200);
   link.become('cut');
   await lines.until(() => lines.items.some((line) => line.includes('"condition":"redis_away"')));
-  for (const { method, path } of createRoutes()) {
+  for (const { method, path } of ROUTES) {
     if (method === 'GET') await admin(path.replace('{name}', 'a'), SECRETS.readToken);
   }
   const checks = await Promise.all([

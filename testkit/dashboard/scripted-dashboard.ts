@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AdminCollaborators } from '../../src/admin/admin-collaborators.ts';
 import type { Overview } from '../../src/admin/dashboard/overview.ts';
 import { sendResponse } from '../../src/admin/listener/send-response.ts';
-import { createDashboardRoutes } from '../../src/admin/routes/dashboard.ts';
+import { showDashboard, showDashboardFile } from '../../src/admin/routes/dashboard.ts';
 import type { FoundJson } from '../../src/admin/routes/history/record.ts';
 import type { TimelineJson } from '../../src/admin/routes/history/timeline.ts';
 import type { UsageJson } from '../../src/admin/routes/history/usage.ts';
@@ -55,7 +55,6 @@ export async function startScriptedDashboard(
   first: Overview,
   firstHistory: ScriptedHistory = forgetAll,
 ): Promise<ScriptedDashboard> {
-  const [page, file] = createDashboardRoutes();
   const drains: DrainCall[] = [];
   const refusals: { readonly code: string; readonly message: string }[] = [];
   const asked: string[] = [];
@@ -73,13 +72,13 @@ export async function startScriptedDashboard(
       signal: AbortSignal.timeout(10_000),
     };
     if (pathname === '/') {
-      const answer = await page.respond({ ...none, params: {} }, NOBODY);
+      const answer = await showDashboard.respond({ ...none, params: {} }, NOBODY);
       if (!('body' in answer)) throw new Error('no page');
       await sendResponse(response, { ...answer, body: withFastPolls(String(answer.body)) });
     } else if (root === 'dashboard') {
       const [version = '', folder = '', name = ''] = segments;
       const params = { version, folder, file: name };
-      await sendResponse(response, await file.respond({ ...none, params }, NOBODY));
+      await sendResponse(response, await showDashboardFile.respond({ ...none, params }, NOBODY));
     } else if (request.headers.authorization !== `Bearer ${TOKEN}`) {
       answerJson(response, 401, {});
     } else if (root === 'admin' && ['usage', 'timeline', 'records'].includes(segments[0] ?? '')) {

@@ -1,6 +1,6 @@
 import { AdminError } from '../admin-error.ts';
-import { type DashboardAssets, loadAssets } from '../dashboard/assets.ts';
-import { bytes, defineRoute, type Route } from '../route.ts';
+import { loadAssets } from '../dashboard/assets.ts';
+import { bytes, defineRoute } from '../route.ts';
 
 /**
  * Allows scripts and styles from this listener only, and none inline. Scripts cannot turn text into markup, no site can
@@ -19,48 +19,41 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** Creates the routes of the dashboard. Reads its files. */
-export function createDashboardRoutes(): readonly [page: Route, file: Route] {
-  const assets = loadAssets();
-  return [createPageRoute(assets), createFileRoute(assets)];
-}
+/** They are a part of the program, as its modules are. */
+const { page, files, version } = loadAssets();
 
 /** GET /. */
-function createPageRoute({ page }: DashboardAssets): Route {
-  return defineRoute({
-    method: 'GET',
-    path: '/',
-    operationId: 'showDashboard',
-    summary: 'The dashboard: a page without data that asks for the token',
-    isPage: true,
-    response: { description: 'The page.', content: bytes(page.mediaType) },
-    handle: () => ({
-      body: page.body,
-      headers: { 'Cache-Control': 'no-cache', 'Content-Security-Policy': CONTENT_SECURITY_POLICY },
-    }),
-  });
-}
+export const showDashboard = defineRoute({
+  method: 'GET',
+  path: '/',
+  operationId: 'showDashboard',
+  summary: 'The dashboard: a page without data that asks for the token',
+  isPage: true,
+  response: { description: 'The page.', content: bytes(page.mediaType) },
+  handle: () => ({
+    body: page.body,
+    headers: { 'Cache-Control': 'no-cache', 'Content-Security-Policy': CONTENT_SECURITY_POLICY },
+  }),
+});
 
 /** GET /dashboard/{version}/{folder}/{file}. */
-function createFileRoute({ version, files }: DashboardAssets): Route {
-  return defineRoute({
-    method: 'GET',
-    path: '/dashboard/{version}/{folder}/{file}',
-    operationId: 'showDashboardFile',
-    summary: 'A file that the dashboard loads',
-    isPage: true,
-    response: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
-    errors: ['not_found'],
-    handle({ params }) {
-      const asset = params.version === version ? files.get(`${params.folder}/${params.file}`) : undefined;
-      if (asset === undefined) return new AdminError('not_found');
-      return {
-        body: asset.body,
-        headers: {
-          'Content-Type': asset.mediaType,
-          'Cache-Control': 'public, max-age=31536000, immutable',
-        },
-      };
-    },
-  });
-}
+export const showDashboardFile = defineRoute({
+  method: 'GET',
+  path: '/dashboard/{version}/{folder}/{file}',
+  operationId: 'showDashboardFile',
+  summary: 'A file that the dashboard loads',
+  isPage: true,
+  response: { description: 'A script, a style or an image.', content: bytes('application/octet-stream') },
+  errors: ['not_found'],
+  handle({ params }) {
+    const asset = params.version === version ? files.get(`${params.folder}/${params.file}`) : undefined;
+    if (asset === undefined) return new AdminError('not_found');
+    return {
+      body: asset.body,
+      headers: {
+        'Content-Type': asset.mediaType,
+        'Cache-Control': 'public, max-age=31536000, immutable',
+      },
+    };
+  },
+});

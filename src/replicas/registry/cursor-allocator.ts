@@ -21,11 +21,10 @@ export class CursorAllocator {
   #ofModels: ReadonlyMap<string, Allocation> = new Map();
   #ofUnknown: Allocation = { cursor: CURSORS.unknownModels, slots: [] };
   #ofAll: Allocation = { cursor: CURSORS.all, slots: [] };
+  /** This one and those above it were never used. */
+  #unusedCursor: number = CURSORS.firstOfModels;
   /** The cursors freed last are reused last: workers may not have seen yet that they are free. */
-  readonly #freeCursors = Array.from(
-    { length: MAX_CURSORS - CURSORS.firstOfModels },
-    (_, index) => CURSORS.firstOfModels + index,
-  );
+  readonly #freeCursors: number[] = [];
 
   constructor(shared: SharedState) {
     this.#shared = shared;
@@ -56,7 +55,9 @@ export class CursorAllocator {
 
   /** When no cursor is free, models share the cursor of unknown names. */
   #allocate(): Allocation {
-    return { cursor: this.#freeCursors.shift() ?? CURSORS.unknownModels, slots: [] };
+    const isUnused = this.#unusedCursor < MAX_CURSORS;
+    const cursor = isUnused ? this.#unusedCursor++ : (this.#freeCursors.shift() ?? CURSORS.unknownModels);
+    return { cursor, slots: [] };
   }
 
   #carry({ cursor, slots }: Allocation, candidates: readonly Candidate[]): Allocation {

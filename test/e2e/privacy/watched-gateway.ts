@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { CANARY } from '#testkit/canaries/canary.ts';
 import { EventLog } from '#testkit/event-log.ts';
 import { runMain, spawnMain, TOKEN, writeConfig } from '#testkit/processes/main-process.ts';
-import { createRoutes } from '../../../src/admin/route-table.ts';
+import { ROUTES } from '../../../src/admin/route-table.ts';
 import { readFiles, readProcessListing } from './process-traces.ts';
 
 /** What a gateway leaves or shows, by the place where somebody would look. Each has all pieces found there so far. */
@@ -99,7 +99,7 @@ export async function watchGateway(
     return answer;
   };
   const readAdmin = async () => {
-    for (const { method, path } of createRoutes()) {
+    for (const { method, path } of ROUTES) {
       if (method === 'GET') await callAdmin(path.replace('{name}', 'a'));
     }
     await callAdmin('/admin/records?limit=500');

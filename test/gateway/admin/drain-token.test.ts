@@ -7,7 +7,7 @@ import { createGate } from '#testkit/gates.ts';
 import { startFakeApiServer } from '#testkit/servers/fake-api-server.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { turnsOf } from '#testkit/turns.ts';
-import { createRoutes } from '../../../src/admin/route-table.ts';
+import { ROUTES } from '../../../src/admin/route-table.ts';
 
 const TOKEN = 'test-drain-token-0001';
 
@@ -31,7 +31,7 @@ test('a drain token drains and undrains the replicas that it names, and may do n
   await using b = await startFakeReplica({ name: 'other' });
   const moreTokens = await tokensFor('vllm-*');
   await using gateway = await startGateway({ replicas: [a, b], moreTokens });
-  for (const { method, path, isPage } of createRoutes()) {
+  for (const { method, path, isPage } of ROUTES) {
     if (isPage) continue;
     const { status, body } = await curl(gateway, path.replace('{name}', 'other'), method);
     // The one call that takes a code of its own, and no token.

@@ -7,7 +7,7 @@ import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
 import { replicaFacts, rolloutFacts } from '#testkit/rollout-facts.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { renderOpenApi } from '../../../scripts/generate/openapi.ts';
-import { createRoutes } from '../../../src/admin/route-table.ts';
+import { ROUTES } from '../../../src/admin/route-table.ts';
 import { callUnderName } from './call-under-name.ts';
 
 /** A target, or what finds it; what has to be done first, if anything; the body that is sent, if any. */
@@ -145,7 +145,7 @@ const EXAMPLES: Readonly<Record<string, readonly [string, ...Example[]]>> = {
   describeApi: ['/openapi.json'],
 };
 
-const rows = createRoutes().filter((route) => !route.isPage);
+const rows = ROUTES.filter((route) => !route.isPage);
 
 describe('the OpenAPI document', () => {
   test('is valid OpenAPI 3.1, and the one in docs/', async () => {

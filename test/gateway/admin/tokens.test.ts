@@ -7,7 +7,7 @@ import { readAdminTokens } from '#config/secrets';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
-import { createRoutes } from '../../../src/admin/route-table.ts';
+import { ROUTES } from '../../../src/admin/route-table.ts';
 
 const READ_TOKEN = 'test-read-token-0001';
 
@@ -22,8 +22,7 @@ const isOfRollout = (path: string) => path.startsWith('/admin/rollouts/') || pat
 
 /** The paths of the API that have this method, each with a name in it that exists, and the id of a record. */
 const pathsOf = (method: 'GET' | 'POST', recordId = '') =>
-  createRoutes()
-    .filter((route) => route.method === method && !route.isPage)
+  ROUTES.filter((route) => route.method === method && !route.isPage)
     .filter(({ path }) => method === 'POST' || !isOfRollout(path))
     .map(({ path }) => path.replace('{name}', 'a').replace('{id}', isOfRollout(path) ? '0000000a' : recordId))
     .map((path) => path.replace('/verdict', '/verdict?candidate=a&baseline=b'))
