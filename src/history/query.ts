@@ -5,7 +5,7 @@ import type { Dimension, SumName } from './usage-sums.ts';
 
 /** Records that are not in the history. */
 export interface Gap {
-  /** When the first of them arrived and the last of them ended: epoch milliseconds. `killed`: when they ended. */
+  /** When the first of them arrived and the last of them ended: epoch milliseconds. `killed`, `lost`: when they ended. */
   readonly fromMs: number;
   readonly toMs: number;
   /** How many; null if nobody knows. */
@@ -18,11 +18,15 @@ export interface Gap {
  * - `unencodable`: the record has no span
  * - `killed`: the gateway ended without a shutdown
  * - `thread_ended`: the thread of the history ended by an error
+ * - `lost`: a worker ended before it had sent them, or could not send them
  * - `off`: the history was off
  * - `damaged`: sums of theirs in the file are not what was written, and are left out
  * - `waiting`: they cannot be written now, and are in the history as soon as they can
  */
-export type GapReason = 'behind' | 'unencodable' | 'killed' | 'thread_ended' | 'off' | 'waiting' | 'damaged';
+export type GapReason = EndedReason | 'behind' | 'unencodable' | 'waiting' | 'damaged';
+
+/** Those whose times are of the ends of records. */
+type EndedReason = 'killed' | 'off' | 'thread_ended' | 'lost';
 
 /** Two gaps of one reason as one. */
 export function joinGaps(a: Gap, b: Gap): Gap {

@@ -8,9 +8,9 @@ const gapSchema = z
     until: z.iso.datetime(),
     records: z.int().min(1).nullable().describe('How many records; null: nobody knows.'),
     reason: z
-      .enum(['behind', 'unencodable', 'killed', 'thread_ended', 'off', 'waiting', 'damaged'])
+      .enum(['behind', 'unencodable', 'killed', 'thread_ended', 'lost', 'off', 'waiting', 'damaged'])
       .describe(
-        'Why: `behind`: the disk was full, read-only or too slow. `killed`: the gateway ended without a shutdown; at most its last second is missing. `thread_ended`: the thread of the history failed. `unencodable`: the record has no span. `off`: the history was off. `damaged`: sums of theirs in the file are not what was written, and are left out. `waiting`: they cannot be written now, and are in the history as soon as they can.',
+        'Why: `behind`: the disk was full, read-only or too slow. `killed`: the gateway ended without a shutdown; at most its last second is missing. `thread_ended`: the thread of the history failed. `unencodable`: the record has no span. `lost`: a worker died with them, or could not hand them over. `off`: the history was off. `damaged`: sums of theirs in the file are not what was written, and are left out. `waiting`: they cannot be written now, and are in the history as soon as they can.',
       ),
   })
   .meta({ id: 'HistoryGap', description: 'Records of this span that are not in the history.' });

@@ -84,6 +84,7 @@ const GAP_REASONS: ReadonlyMap<string, string> = new Map([
   ['unencodable', 'they have no span'],
   ['killed', 'the gateway ended without a shutdown; it is the last second at most'],
   ['thread_ended', 'the thread of the history ended by an error'],
+  ['lost', 'a worker died with them, or could not hand them over'],
   ['off', 'the history was off'],
   ['damaged', 'their sums in the file are damaged, and left out'],
   ['waiting', 'they cannot be written now'],

@@ -55,7 +55,8 @@ export async function findRecords(
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/;
-const EVER = { fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
+/** All times: as numbers of SQLite, too. */
+export const EVER = { fromMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
 
 /** Lists the records that match, newest first. */
 export async function listRecords(

@@ -20,21 +20,19 @@ interface Plan extends Span {
   readonly segments: readonly Segment[];
 }
 
+type GroupKey = Pick<UsageRow, 'startMs' | 'group' | 'isOther'>;
+
 /** The sums of one group. */
 class Group {
-  readonly startMs: number;
-  readonly names: readonly string[];
-  readonly isOther: boolean;
+  readonly key: GroupKey;
   readonly sums = Object.fromEntries(SUMS.map((name) => [name, 0])) as Record<SumName, number>;
   readonly failures = new Map<string, number>();
   readonly costs = new Map<string, number>();
   readonly #durations = new Histogram();
   readonly #firstTokens = new Histogram();
 
-  constructor(startMs: number, names: readonly string[], isOther: boolean) {
-    this.startMs = startMs;
-    this.names = names;
-    this.isOther = isOther;
+  constructor(key: GroupKey) {
+    this.key = key;
   }
 
   add(row: Readonly<Record<string, unknown>>): void {
@@ -55,9 +53,7 @@ class Group {
 
   toRow(): UsageRow {
     return {
-      startMs: this.startMs,
-      group: this.names.map((name) => (name === '' ? null : name)),
-      isOther: this.isOther,
+      ...this.key,
       sums: this.sums,
       failures: Object.fromEntries(this.failures),
       costs: Object.fromEntries(this.costs),
@@ -110,8 +106,7 @@ export async function queryUsage(
       if (pace.isDue && !(await pace.pause())) return null;
     }
   }
-  const nameless = query.by.map(() => '');
-  const total = new Group(plan.fromMs, nameless, false);
+  const total = new Group({ startMs: plan.fromMs, group: query.by.map(() => null), isOther: false });
   for (const group of groups.values()) total.addGroup(group);
   const kept = readKept();
   return {
@@ -137,10 +132,9 @@ function toPlan({ fromMs, untilMs, step }: UsageQuery, { minutesMs, hoursMs }: K
   const unitMs = stepMs === null ? MINUTE_MS : Math.min(stepMs, HOUR_MS);
   const from = floor(Math.max(fromMs, floor(hoursMs, HOUR_MS)), unitMs);
   const until = Math.max(ceil(untilMs, MINUTE_MS), from);
-  const minutesOnly = stepMs !== null && stepMs % HOUR_MS !== 0;
-  if (minutesOnly) {
-    const kept = Math.min(Math.max(from, floor(minutesMs, unitMs)), until);
-    return toMinutes({ fromMs: kept, untilMs: until });
+  if (stepMs !== null && stepMs % HOUR_MS !== 0) {
+    const span = { fromMs: Math.min(Math.max(from, floor(minutesMs, unitMs)), until), untilMs: until };
+    return { ...span, resolution: 'minute', segments: [{ ...span, table: 'usage_minutes' }] };
   }
   // Minutes before this time were removed: at an end of the span that needs them, it is rounded to an hour.
   const goneMs = minutesMs > hoursMs ? floor(minutesMs, MINUTE_MS) : 0;
@@ -161,10 +155,6 @@ function toPlan({ fromMs, untilMs, step }: UsageQuery, { minutesMs, hoursMs }: K
     resolution:
       start % HOUR_MS === 0 && used.every(({ table }) => table === 'usage_hours') ? 'hour' : 'minute',
   };
-}
-
-function toMinutes(span: Span): Plan {
-  return { ...span, resolution: 'minute', segments: [{ ...span, table: 'usage_minutes' }] };
 }
 
 function floor(ms: number, unitMs: number): number {
@@ -188,13 +178,10 @@ function addRow(
 ): void {
   const startMs = toStepStart(Number(row.at), step, fromMs);
   const isOther = !by.every((name) => hasName(Number(row.is_other), name));
-  const names = by.map((name) => String(row[name]));
+  const names = by.map((name) => String(row[name]) || null);
   const key = `${startMs}\n${isOther}\n${names.join('\n')}`;
-  let group = groups.get(key);
-  if (group === undefined) {
-    group = new Group(startMs, names, isOther);
-    groups.set(key, group);
-  }
+  const group = groups.get(key) ?? new Group({ startMs, group: names, isOther });
+  groups.set(key, group);
   group.add(row);
 }
 
@@ -206,18 +193,18 @@ function toStepStart(at: number, step: Step | null, fromMs: number): number {
 
 /** The rows by time, then the largest first. What is beyond the limit is summed in one row of its step. */
 function toRows(groups: readonly Group[], { limit, by }: UsageQuery): readonly UsageRow[] {
-  const steps = Map.groupBy(groups, ({ startMs }) => startMs);
+  const steps = Map.groupBy(groups, ({ key }) => key.startMs);
   const perStep = Math.max(1, Math.floor(limit / Math.max(1, steps.size)));
-  const nameless = by.map(() => '');
+  const group = by.map(() => null);
   return [...steps.entries()]
     .sort(([a], [b]) => a - b)
     .flatMap(([startMs, inStep]) => {
       const sorted = inStep.toSorted((a, b) => b.sums.requests - a.sums.requests);
-      const own = sorted.filter(({ isOther }) => !isOther).slice(0, perStep);
+      const own = sorted.filter(({ key }) => !key.isOther).slice(0, perStep);
       const rest = sorted.filter((group) => !own.includes(group));
       if (rest.length === 0) return own.map((group) => group.toRow());
-      const other = new Group(startMs, nameless, true);
-      for (const group of rest) other.addGroup(group);
+      const other = new Group({ startMs, group, isOther: true });
+      for (const each of rest) other.addGroup(each);
       return [...own, other].map((group) => group.toRow());
     });
 }

@@ -20,14 +20,17 @@ import { readLosses } from '../store/loss-store.ts';
 import { toCondition } from '../store/schema.ts';
 import { toEvent } from '../store/timeline-store.ts';
 import { Pace } from './pace.ts';
-import { findRecords, listRecords, NAMES, searchBlocks, toRange } from './query-records.ts';
+import { EVER, findRecords, listRecords, NAMES, searchBlocks, toRange } from './query-records.ts';
 import { queryUsage } from './query-usage.ts';
 
 /** An answer names so many gaps at most, the latest ones; those before are told as one for each reason. */
 const MAX_GAPS = 100;
 /** Gaps by when records ended may lack some of a span that ended before: few requests take longer. */
 const LONG_MS = 3_600_000;
-const BY_END = "reason IN ('killed', 'off', 'thread_ended')";
+const BY_END = "reason IN ('killed', 'off', 'thread_ended', 'lost')";
+/** What nobody has heard of is among the losses alone; what could not be encoded is a gap of its own. */
+const GAPS = `(SELECT * FROM gaps UNION ALL SELECT from_ms, to_ms, last_seq - first_seq + 1, 'lost' FROM losses
+  WHERE is_known = 0 AND why <> 'unencodable')`;
 
 /** Answers a query from the database. What is kept may become less while it takes, so that is read in the end. */
 export async function runQuery(store: HistoryStore, query: Query): Promise<Answer | QueryRefusal> {
@@ -58,7 +61,9 @@ export async function runQuery(store: HistoryStore, query: Query): Promise<Answe
       const found = await queryStatement(db, query, pace);
       const { tenant } = query;
       const unknown = found.records.length > 0 ? [] : findUnknown(db, { tenant });
-      return { kind: 'statement', ...found, kept: store.kept(), gaps: readGaps(db, query), unknown };
+      // Its losses say which are lost.
+      const gaps = readGaps(db, query).filter(({ reason }) => reason !== 'lost');
+      return { kind: 'statement', ...found, kept: store.kept(), gaps, unknown };
     }
     case 'timeline':
       return { kind: 'timeline', ...listEvents(db, query), kept: store.kept(), gaps: readGaps(db, query) };
@@ -79,8 +84,6 @@ function isOfFile(
   return before <= next && before > next - (next % FILE_NUMBERS);
 }
 
-const EVER: Span = { fromMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
-
 function listEvents(db: DatabaseSync, { fromMs, untilMs, before, limit }: TimelineQuery) {
   const rows = db
     .prepare(
@@ -96,7 +99,7 @@ function listEvents(db: DatabaseSync, { fromMs, untilMs, before, limit }: Timeli
 function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span, others: readonly Gap[] = []): readonly Gap[] {
   const rows = db
     .prepare(
-      `SELECT * FROM gaps WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC`,
+      `SELECT * FROM ${GAPS} WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC`,
     )
     .all(untilMs, fromMs);
   const read = rows.map(({ from_ms, to_ms, records, reason }) => ({

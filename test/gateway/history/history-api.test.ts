@@ -1,9 +1,10 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
+import { type FakeReplica, hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { createStreamGate } from '#testkit/gates.ts';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
+import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
@@ -51,6 +52,28 @@ it('lists the failed records of a tenant, in a span', async () => {
   const { body } = await ask('/admin/records?since=1h&tenant=acme&failed=true');
   expect(body.records).toMatchObject([{ tenant: 'acme', error_type: 'model_not_found' }]);
   expect(body.history).toMatchObject({ next: null, time_zone: expect.any(String) });
+});
+
+it('says of its answers that the records of a worker that died are missing, but of a statement once', async () => {
+  using watched = watchWorkerThreads();
+  await using hanging = await startFakeReplica({ script: hang });
+  await using own = await startGateway({
+    replicas: [{ name: 'a', url: hanging.url }],
+    config: { gateway: { workers: 2 }, history: {} },
+  });
+  const waiting = Array.from({ length: 20 }, () => own.chat().catch(() => null));
+  await hanging.untilRequests(20);
+  await Promise.all([watched.kill(0), watched.kill(1)]);
+  await Promise.all(waiting);
+  await watched.untilStarted(4);
+  const gapsOf = async (path: string) => {
+    const answer = await own.admin(path);
+    return ((await answer.json()) as { gaps: { reason: string; records: number }[] }).gaps;
+  };
+  const gaps = await gapsOf('/admin/usage?since=1h');
+  expect(gaps.reduce((sum, { records }) => sum + records, 0)).toBe(20);
+  expect(new Set(gaps.map(({ reason }) => reason))).toEqual(new Set(['lost']));
+  expect(await gapsOf('/admin/statement-records?tenant=acme&since=1h')).toEqual([]);
 });
 
 it.each([1, 2])('says until when all requests have ended, with %i workers', async (workers) => {

@@ -192,6 +192,7 @@ const GAP_REASONS = {
   unencodable: 'their records could not be written',
   killed: 'the gateway ended without a shutdown, so at most its last second is missing',
   thread_ended: 'the history failed',
+  lost: 'a worker died with them, or could not hand them over',
   off: 'the history was off',
   waiting: 'they cannot be written now, and are counted as soon as they can',
   damaged: 'their sums in the file are damaged',
