@@ -8,6 +8,8 @@ const WRITE_INTERVAL_MS = 1_000;
 export class BackgroundStore {
   readonly #file: StateFile<StoredBackground>;
   readonly #print: () => string;
+  #lastWrite: Promise<boolean> = Promise.resolve(true);
+  #stored = Promise.withResolvers<void>();
   #timer: NodeJS.Timeout | undefined;
   #lastMs = Number.NEGATIVE_INFINITY;
   /** Whether the file differs from what it should be. */
@@ -32,27 +34,35 @@ export class BackgroundStore {
     this.#isStale = true;
     if (this.#isClosed) return;
     const inMs = Math.max(0, this.#lastMs + WRITE_INTERVAL_MS - performance.now());
-    this.#timer ??= setTimeout(() => void this.#write(), inMs).unref();
+    this.#timer ??= setTimeout(() => {
+      this.#lastWrite = this.#write();
+    }, inMs).unref();
+  }
+
+  /** Resolves when what has changed is on disk, or could not be written. */
+  untilStored(): Promise<void> {
+    return this.#stored.promise;
   }
 
   /** Writes the last content. Returns whether it is on disk. */
   async close(): Promise<boolean> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    return this.#isStale ? await this.#write() : true;
+    return await (this.#isStale ? this.#write() : this.#lastWrite);
   }
 
   async #write(): Promise<boolean> {
     this.#timer = undefined;
     this.#lastMs = performance.now();
     this.#isStale = false;
-    try {
-      await this.#file.write(this.#print());
-      return true;
-    } catch {
-      // The file tells of it.
-      this.changed();
-      return false;
-    }
+    const { resolve } = this.#stored;
+    this.#stored = Promise.withResolvers();
+    const isStored = await this.#file.write(this.#print()).then(
+      () => true,
+      () => false, // the file tells of it
+    );
+    if (!isStored) this.changed();
+    resolve();
+    return isStored;
   }
 }

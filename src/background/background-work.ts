@@ -57,6 +57,8 @@ interface Follow {
 /** What one server goes on with. */
 interface Server extends BackgroundServer {
   readonly follows: Set<Follow>;
+  /** Those that are over, and still in the file. */
+  readonly ending: Set<Follow>;
   readonly unfollowed: Unfollowed;
   timer: NodeJS.Timeout | undefined;
   isBusy: boolean;
@@ -121,12 +123,7 @@ export class BackgroundWork {
     const stored = { ...held, replica: name, url, limits };
     const begunMs = performance.now() - held.record.e2e_ms;
     if (id === null || this.#isClosed || !this.#add(server, { ...stored, id }, { begunMs, isKnown: true })) {
-      makeRecord(this.#collaborators, stored, {
-        end: 'not_followed',
-        ageMs: held.record.e2e_ms,
-        gpuShare: null,
-        fields: {},
-      });
+      makeRecord(this.#collaborators, stored, notFollowed(held.record.e2e_ms));
       const limitMs = this.#collaborators.limitMs();
       server.unfollowed.add(begunMs + limitMs, limitMs);
       this.#store.changed();
@@ -158,22 +155,18 @@ export class BackgroundWork {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const open: [Follow, StoredResponse][] = [];
-    for (const server of this.#servers.values()) {
-      clearTimeout(server.timer);
-      for (const follow of server.follows) {
-        const stored: StoredResponse = JSON.parse(follow.text);
-        const record = withGpuShare(stored.record, endShare(follow), this.#collaborators.currency);
-        open.push([follow, { ...stored, record }]);
-        follow.text = JSON.stringify({ ...stored, record });
-        this.#store.changed();
-      }
+    const servers = [...this.#servers.values()];
+    for (const { timer } of servers) clearTimeout(timer);
+    const open = servers.flatMap(({ follows }) => [...follows]);
+    for (const follow of open) {
+      const stored: StoredResponse = JSON.parse(follow.text);
+      const record = withGpuShare(stored.record, endShare(follow), this.#collaborators.currency);
+      follow.text = JSON.stringify({ ...stored, record });
+      this.#store.changed();
     }
     if (await this.#store.close()) return;
-    for (const [{ begunMs }, stored] of open) {
-      const ageMs = performance.now() - begunMs;
-      makeRecord(this.#collaborators, stored, { end: 'not_followed', ageMs, gpuShare: null, fields: {} });
-    }
+    for (const { text, begunMs } of open)
+      makeRecord(this.#collaborators, JSON.parse(text), notFollowed(performance.now() - begunMs));
   }
 
   /** Begins to follow a response. Returns false if there are too many. */
@@ -252,44 +245,41 @@ export class BackgroundWork {
     { lost, over_limit }: { readonly lost: number; readonly over_limit: number },
   ): void {
     const { log } = this.#collaborators;
-    if (lost > 0) {
-      const fields = { replica: name, responses: lost };
+    if (lost > 0)
       log.warn(
-        fields,
+        { replica: name, responses: lost },
         'the replica has no such responses in the background any more: it restarted, or they were deleted',
       );
-    }
-    if (over_limit > 0) {
-      const fields = { replica: name, responses: over_limit };
+    if (over_limit > 0)
       log.warn(
-        fields,
+        { replica: name, responses: over_limit },
         'responses in the background are older than limits.background: the replica may still go on with them',
       );
-    }
   }
 
   #end(server: Server, follow: Follow, end: BackgroundEnd, fields: ResponseFields): void {
     server.follows.delete(follow);
-    this.#followedCount -= 1;
-    this.#bytes -= follow.text.length;
-    const gpuShare = endShare(follow);
-    const stored: StoredResponse = JSON.parse(follow.text);
-    makeRecord(this.#collaborators, stored, {
-      end,
-      ageMs: performance.now() - follow.begunMs,
-      gpuShare,
-      fields,
-    });
+    server.ending.add(follow);
+    const ended = { end, ageMs: performance.now() - follow.begunMs, gpuShare: endShare(follow), fields };
     this.#store.changed();
+    // While it is in the file, a kill would have it followed and recorded once more.
+    void this.#store.untilStored().then(() => {
+      makeRecord(this.#collaborators, JSON.parse(follow.text), ended);
+      server.ending.delete(follow);
+      this.#followedCount -= 1;
+      this.#bytes -= follow.text.length;
+      this.#update(server);
+    });
   }
 
   #count(server: Server): void {
-    const { follows, unfollowed } = server;
+    const { follows, ending, unfollowed } = server;
     const { counts, limitMs } = this.#collaborators;
     const limit = limitMs();
     let running = 0;
     let untilMs = unfollowed.lastMs ?? 0;
     let firstEpochMs = Number.POSITIVE_INFINITY;
+    for (const { sinceEpochMs } of ending) firstEpochMs = Math.min(firstEpochMs, sinceEpochMs);
     for (const { isKnown, begunMs, sinceEpochMs } of follows) {
       if (isKnown) running += 1;
       firstEpochMs = Math.min(firstEpochMs, sinceEpochMs);
@@ -301,14 +291,14 @@ export class BackgroundWork {
 
   /** Sets the counts of a server, and when it is looked at next. */
   #update(server: Server): void {
-    const { follows, unfollowed } = server;
+    const { follows, ending, unfollowed } = server;
     this.#count(server);
     clearTimeout(server.timer);
     if (this.#isClosed || server.isBusy) return;
     let dueMs = unfollowed.nextMs ?? Infinity;
     for (const follow of follows) dueMs = Math.min(dueMs, follow.dueMs);
     if (dueMs === Infinity) {
-      this.#servers.delete(serverKeyOf(server));
+      if (ending.size === 0) this.#servers.delete(serverKeyOf(server));
       return;
     }
     const inMs = Math.max(0, dueMs - performance.now());
@@ -323,6 +313,7 @@ export class BackgroundWork {
       name,
       url,
       follows: new Set<Follow>(),
+      ending: new Set<Follow>(),
       unfollowed: new Unfollowed(),
       timer: undefined,
       isBusy: false,
@@ -368,6 +359,9 @@ function waitForServer({ follows }: Server, untilMs: number): void {
     follow.dueMs = Math.max(follow.dueMs, untilMs);
   }
 }
+
+/** How a response ends whose end nobody sees. */
+const notFollowed = (ageMs: number) => ({ end: 'not_followed', ageMs, gpuShare: null, fields: {} }) as const;
 
 /** Ends a share and returns it; null if there is none. */
 function endShare({ gpuShare }: Follow): GpuShare | null {

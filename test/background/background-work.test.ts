@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import type { BackgroundResponse } from '#proxy';
 import { BackgroundCounts } from '#replicas/registry';
+import { EventLog } from '#testkit/event-log.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createPools, toReplicaConfig } from '#testkit/pool.ts';
 import { BackgroundWork, MAX_FOLLOWED_RESPONSES } from '../../src/background/background-work.ts';
@@ -69,7 +70,16 @@ async function open({
     shared.handOver(0, slot);
     work.follow(toHandedOver(slot, id));
   };
-  return { work, shared, slot, records, follow, count: () => counts.of({ name: 'a', url: replica.url }) };
+  const oldestMs = () => counts.oldestMs;
+  return {
+    work,
+    shared,
+    slot,
+    records,
+    follow,
+    oldestMs,
+    count: () => counts.of({ name: 'a', url: replica.url }),
+  };
 }
 
 describe('responses in the background', () => {
@@ -100,6 +110,26 @@ describe('responses in the background', () => {
     work.workerEnded(0);
     expect(shared.handedOverOf(slot)).toBe(0);
     expect(count()).toEqual({ running: 0, unknown: 2 });
+  });
+
+  test('leave no record before the file has them no more: after a kill they would leave another one', async () => {
+    const writes = new EventLog<{ readonly text: string; readonly end: () => void }>();
+    const { follow, count, records, oldestMs } = await open({
+      limitMs: 0,
+      write: (text) => new Promise((end) => writes.push({ text, end })),
+    });
+    follow('resp_1');
+    const first = await writes.next();
+    expect(first.text).toContain('resp_1');
+    await expect.poll(() => count().running).toBe(0);
+    first.end();
+    const second = await writes.next();
+    expect(second.text).not.toContain('resp_1');
+    expect(records).toEqual([]);
+    expect(oldestMs()).toBeGreaterThan(0);
+    second.end();
+    await expect.poll(() => records).toMatchObject([{ background_end: 'over_limit' }]);
+    expect(oldestMs()).toBe(0);
   });
 
   test('leave their records at a shutdown that cannot store them, and only then', async () => {

@@ -4,7 +4,7 @@ import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
 /** Which server: a name that moves to another url is another one. */
 export type BackgroundServer = Pick<ReplicaConfig, 'name' | 'url'>;
 
-/** The responses that a server goes on with, when the first came, and when all are over the limit (monotonic): in ms. */
+/** What a server goes on with, when the first one without a record came, when all are over the limit (monotonic): in ms. */
 interface ServerCount extends BackgroundServer {
   readonly count: BackgroundCount;
   readonly sinceEpochMs: number;
@@ -29,7 +29,7 @@ export class BackgroundCounts {
     return Math.max(0, ...this.#counts.values().map(({ untilMs }) => untilMs));
   }
 
-  /** How long ago the request of the oldest one that is followed arrived, in milliseconds; 0: none is. */
+  /** How long ago the request of the oldest one without a record arrived, in milliseconds; 0: there is none. */
   get oldestMs(): number {
     const nowMs = Date.now();
     return nowMs - Math.min(nowMs, ...this.#counts.values().map(({ sinceEpochMs }) => sinceEpochMs));
@@ -37,7 +37,7 @@ export class BackgroundCounts {
 
   set({ name, url }: BackgroundServer, count: BackgroundCount, sinceEpochMs: number, untilMs: number): void {
     const key = serverKeyOf({ name, url });
-    if (count.running + count.unknown === 0) this.#counts.delete(key);
+    if (count.running + count.unknown === 0 && sinceEpochMs === Infinity) this.#counts.delete(key);
     else this.#counts.set(key, { name, url, count, sinceEpochMs, untilMs });
   }
 }
