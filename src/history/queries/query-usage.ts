@@ -195,7 +195,6 @@ function toStepStart(at: number, step: Step | null, fromMs: number): number {
 function toRows(groups: readonly Group[], { limit, by }: UsageQuery): readonly UsageRow[] {
   const steps = Map.groupBy(groups, ({ key }) => key.startMs);
   const perStep = Math.max(1, Math.floor(limit / Math.max(1, steps.size)));
-  const group = by.map(() => null);
   return [...steps.entries()]
     .sort(([a], [b]) => a - b)
     .flatMap(([startMs, inStep]) => {
@@ -203,7 +202,7 @@ function toRows(groups: readonly Group[], { limit, by }: UsageQuery): readonly U
       const own = sorted.filter(({ key }) => !key.isOther).slice(0, perStep);
       const rest = sorted.filter((group) => !own.includes(group));
       if (rest.length === 0) return own.map((group) => group.toRow());
-      const other = new Group({ startMs, group, isOther: true });
+      const other = new Group({ startMs, group: by.map(() => null), isOther: true });
       for (const each of rest) other.addGroup(each);
       return [...own, other].map((group) => group.toRow());
     });
