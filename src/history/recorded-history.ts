@@ -257,8 +257,7 @@ export class RecordedHistory {
   /** What it had and had not written may be in the database or not: it is not given again. */
   #threadEnded(): void {
     this.#thread = null;
-    const { nowMs } = this.#collaborators;
-    const sinceMs = nowMs();
+    const sinceMs = this.#collaborators.nowMs();
     this.#state = { ...this.#state, problem: { reason: 'thread_ended', sinceMs } };
     this.#dropUnwritten();
     this.#restart = setTimeout(() => {

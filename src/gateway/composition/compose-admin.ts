@@ -90,8 +90,12 @@ export function composeAdmin(
       stats: () => telemetry.stats(),
       history,
       statementKey,
-      settleRecords: async () =>
-        Math.max(...(await serving.all.settleRecords()).results, replicas.backgroundCounts.oldestMs),
+      settleRecords: async () => {
+        const { results, silent } = await serving.all.settleRecords();
+        // A worker that does not answer may have a request of any time since the start.
+        const unknownMs = silent.map(() => performance.now());
+        return Math.max(...results, ...unknownMs, replicas.backgroundCounts.oldestMs);
+      },
       dashboard: {
         figures: () => figures.figures(),
         gateway: () => ({ ...identity, configLoadedAt: inEffect.loadedAt }),

@@ -65,7 +65,7 @@ export async function listRecords(
   pace: Pace,
 ): Promise<Found<NumberedRecord>> {
   const texts = NAMES.map((name) => filters[name]).filter((text) => text !== undefined);
-  const search = {
+  return await searchBlocks(db, pace, {
     names: toKeys(filters),
     matches: toMatcher(filters),
     fromMs,
@@ -74,8 +74,7 @@ export async function listRecords(
     mayMatch: (encodedSpan: Buffer) => texts.every((text) => encodedSpan.includes(text)),
     ranges: [toRange(before)],
     toItem: toNumbered,
-  };
-  return await searchBlocks(db, pace, search);
+  });
 }
 
 /** All records before a number; null: all. */

@@ -92,8 +92,7 @@ export async function queryUsage(
     const pieceMs = STEPS_PER_PIECE * stepMs;
     const select = db.prepare(toSelect(segment.table, filtered));
     for (let at = segment.fromMs; at < segment.untilMs; at += pieceMs) {
-      const rows = select.iterate(at, Math.min(at + pieceMs, segment.untilMs), ...values);
-      for (const row of rows) {
+      for (const row of select.iterate(at, Math.min(at + pieceMs, segment.untilMs), ...values)) {
         if (isIntact(row)) {
           if (filtered.every((name) => hasName(Number(row.is_other), name))) addRow(groups, row, query, plan);
           else unnamed += Number(row.requests);

@@ -162,8 +162,7 @@ export class HistoryWriter {
 
   #fail(error: unknown): void {
     const reason = toReason(error);
-    const { nowMs } = this.#collaborators;
-    this.#problem = { reason, sinceMs: this.#problem?.sinceMs ?? nowMs() };
+    this.#problem = { reason, sinceMs: this.#problem?.sinceMs ?? this.#collaborators.nowMs() };
     if (reason === 'damaged' && this.#store !== null) this.#abandon('damaged');
     this.#sendState();
     this.#retry ??= setTimeout(() => {

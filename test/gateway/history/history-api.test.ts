@@ -96,6 +96,24 @@ it.each([1, 2])('says until when all requests have ended, with %i workers', asyn
   expect(await endedUntil()).toBeGreaterThanOrEqual(Math.floor(Date.parse(ts) + e2e_ms) - 1);
 });
 
+it('does not say that requests have ended while the worker that has one does not answer', async () => {
+  using watched = watchWorkerThreads();
+  await using own = await startGateway({
+    replicas: [{ name: 'a', url: replica.url }],
+    config: { gateway: { workers: 2 }, history: {} },
+  });
+  const gate = createStreamGate([': begun\n\n'], 'data: [DONE]\n\n');
+  replica.answerOnce(gate.script);
+  const response = await own.chat({ stream: true });
+  // Longer than an answer is waited for.
+  await Promise.all([watched.block(0, 4_000), watched.block(1, 4_000)]);
+  const answer = await own.admin('/admin/statement-records?tenant=acme&since=1h');
+  const { ended_until } = (await answer.json()) as { ended_until: string };
+  gate.open();
+  await response.text();
+  expect(Date.parse(ended_until)).toBeLessThanOrEqual(Date.parse((await own.nextRecord()).ts));
+});
+
 it('says that nobody had a name', async () => {
   const { body } = await ask('/admin/usage?tenant=nobody&since=1h');
   expect(body.rows).toEqual([]);
