@@ -93,18 +93,18 @@ function toUsageTable(
 }
 
 interface Figure extends Column {
-  readonly toText: (sums: UsageSums) => string;
+  readonly toText: (sums: UsageSums) => Cell;
 }
 
 /** On a narrow terminal the figures of the largest rank go first. */
 const FIGURES: readonly Figure[] = [
-  { head: 'REQUESTS', isNumber: true, toText: ({ requests }) => String(requests) },
-  { head: 'ERRORS', isNumber: true, rank: 2, toText: ({ errors }) => String(errors) },
-  { head: '4XX', isNumber: true, rank: 4, toText: ({ client_errors }) => String(client_errors) },
-  { head: 'CANCELED', isNumber: true, rank: 6, toText: ({ canceled }) => String(canceled) },
-  { head: 'IN', isNumber: true, rank: 1, toText: ({ prompt_tokens }) => String(prompt_tokens) },
-  { head: 'CACHED', isNumber: true, rank: 5, toText: ({ cached_tokens }) => String(cached_tokens) },
-  { head: 'OUT', isNumber: true, rank: 1, toText: ({ completion_tokens }) => String(completion_tokens) },
+  { head: 'REQUESTS', isNumber: true, toText: ({ requests }) => requests },
+  { head: 'ERRORS', isNumber: true, rank: 2, toText: ({ errors }) => errors },
+  { head: '4XX', isNumber: true, rank: 4, toText: ({ client_errors }) => client_errors },
+  { head: 'CANCELED', isNumber: true, rank: 6, toText: ({ canceled }) => canceled },
+  { head: 'IN', isNumber: true, rank: 1, toText: ({ prompt_tokens }) => prompt_tokens },
+  { head: 'CACHED', isNumber: true, rank: 5, toText: ({ cached_tokens }) => cached_tokens },
+  { head: 'OUT', isNumber: true, rank: 1, toText: ({ completion_tokens }) => completion_tokens },
   { head: 'GPU', isNumber: true, rank: 4, toText: ({ gpu_seconds }) => toSeconds(gpu_seconds) },
   { head: 'COST', isNumber: true, rank: 2, toText: toCosts },
   { head: 'E2E P50', isNumber: true, rank: 5, toText: ({ e2e_ms }) => toMs(e2e_ms.p50) },
@@ -118,7 +118,9 @@ function toNames({ group, other }: UsageRow): readonly string[] {
 }
 
 function toSeconds(seconds: number): string {
-  return seconds === 0 ? UNKNOWN : `${seconds.toFixed(seconds < 100 ? 1 : 0)} s`;
+  return seconds === 0
+    ? UNKNOWN
+    : `${seconds < 100 ? seconds.toFixed(1) : Math.round(seconds).toLocaleString('en')} s`;
 }
 
 function toCosts({ costs }: UsageSums): string {
@@ -127,7 +129,7 @@ function toCosts({ costs }: UsageSums): string {
 }
 
 function toMs(ms: number | null): string {
-  return ms === null ? UNKNOWN : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
+  return ms === null ? UNKNOWN : `${ms < 10 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en')} ms`;
 }
 
 /** Formats usage as comma-separated values (RFC 4180), with a line of heads. A cost has a column for each currency. */

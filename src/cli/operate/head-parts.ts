@@ -26,8 +26,8 @@ export function toIdentity(gateway: unknown): readonly string[] {
   return known.length === 0 ? [] : [known.join(' ')];
 }
 
-/** One decimal for fractions below 100, otherwise none. */
+/** One decimal for fractions below 100, otherwise none but thousands separators. */
 export function toDecimal(value: unknown): string {
   if (typeof value !== 'number') return '-';
-  return Number.isInteger(value) || value >= 100 ? value.toFixed(0) : value.toFixed(1);
+  return Number.isInteger(value) || value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(1);
 }

@@ -1,4 +1,3 @@
-import { memberOf } from '#base/parsed';
 import { openAdmin } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';
@@ -16,10 +15,6 @@ export async function stats({ args, env, stdout }: Invocation): Promise<number> 
 }
 
 function toStatsTable(answer: unknown, paint: Paint): string {
-  const names = typeof answer === 'object' && answer !== null ? Object.keys(answer) : [];
-  const rows = names.flatMap((name): [string, number][] => {
-    const value = memberOf(answer, name);
-    return typeof value === 'number' ? [[name, value]] : [];
-  });
+  const rows = Object.entries(answer as object).filter(([, value]) => typeof value === 'number');
   return toTable(['COUNTER', 'VALUE'], rows, { paint });
 }

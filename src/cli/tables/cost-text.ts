@@ -1,10 +1,6 @@
 import { memberOf } from '#base/parsed';
 
-const large = new Intl.NumberFormat('en', {
-  minimumFractionDigits: 2,
-  maximumFractionDigits: 2,
-  useGrouping: false,
-});
+const large = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const small = new Intl.NumberFormat('en', { minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
 
 /** Formats an amount, such as `0.0013 EUR`; `-` if it is not known. */

@@ -21,8 +21,8 @@ const toNumber = (toText: (value: number) => string) => (name: string) => (recor
   return typeof value === 'number' ? toText(value) : '-';
 };
 
-const toCount = toNumber(String);
-const toMs = toNumber((ms) => `${ms.toFixed(ms < 10 ? 1 : 0)} ms`);
+const toCount = toNumber((count) => count.toLocaleString('en'));
+const toMs = toNumber((ms) => `${ms < 10 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en')} ms`);
 const toSeconds = toNumber((seconds) => `${seconds.toFixed(seconds < 10 ? 3 : 1)} s`);
 
 /** A narrow terminal leaves out what the page leaves out, and the trace id, of which half is of no use. */

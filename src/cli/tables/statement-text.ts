@@ -10,17 +10,19 @@ type Lack = Statement['lacks'][number];
 /** Ranges of numbers beyond these are only counted. */
 const SHOWN_RANGES = 20;
 
+const tenths = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
 interface Figure extends Column {
-  readonly toText: (sums: Sums) => string;
+  readonly toText: (sums: Sums) => Cell;
 }
 
 const FIGURES: readonly Figure[] = [
-  { head: 'REQUESTS', toText: ({ requests }) => String(requests) },
-  { head: 'IN', toText: ({ prompt_tokens }) => String(prompt_tokens) },
-  { head: 'CACHED', rank: 2, toText: ({ cached_tokens }) => String(cached_tokens) },
-  { head: 'OUT', toText: ({ completion_tokens }) => String(completion_tokens) },
-  { head: 'REASONING', rank: 3, toText: ({ reasoning_tokens }) => String(reasoning_tokens) },
-  { head: 'GPU', rank: 1, toText: ({ gpu_seconds }) => `${Number(gpu_seconds).toFixed(1)} s` },
+  { head: 'REQUESTS', toText: ({ requests }) => requests },
+  { head: 'IN', toText: ({ prompt_tokens }) => prompt_tokens },
+  { head: 'CACHED', rank: 2, toText: ({ cached_tokens }) => cached_tokens },
+  { head: 'OUT', toText: ({ completion_tokens }) => completion_tokens },
+  { head: 'REASONING', rank: 3, toText: ({ reasoning_tokens }) => reasoning_tokens },
+  { head: 'GPU', rank: 1, toText: ({ gpu_seconds }) => `${tenths.format(Number(gpu_seconds))} s` },
   { head: 'COST', toText: toCosts },
 ];
 
@@ -63,7 +65,7 @@ export function toLackTexts({ lacks, not_exported }: Statement, time: LocalTime)
   if (total.requests === 0) return texts;
   const others = records.map(({ why, instance, numbers }) => `${why}: ${instance} ${toList(numbers)}`);
   const why = `because their records were not exported (${others.join('; ')})`;
-  return [...texts, `${total.requests} requests are in no sum, ${why}`];
+  return [...texts, `requests in no sum: ${total.requests.toLocaleString('en')}, ${why}`];
 }
 
 function toLackText(lack: Lack, time: Pick<LocalTime, 'toRfc3339'>): string {
@@ -78,7 +80,7 @@ function toLackText(lack: Lack, time: Pick<LocalTime, 'toRfc3339'>): string {
       return `${lack.gateway}: which records before ${time.toRfc3339(lack.before)} were not exported is not known`;
     case 'gap': {
       const span = `between ${time.toRfc3339(lack.since)} and ${time.toRfc3339(lack.until)}`;
-      const count = lack.records === null ? 'some' : String(lack.records);
+      const count = lack.records?.toLocaleString('en') ?? 'some';
       return `${lack.gateway}: ${count} records of all tenants ${span} may be missing (${lack.reason})`;
     }
     case 'damaged_blocks':
@@ -95,9 +97,9 @@ export function toStatementReportText(report: StatementReport): string {
   const { tenant, month, time_zone, requests, costs, proven_records, instances, sums_differ } = report;
   const cost = toCosts({ costs });
   const lines = [
-    `${toOneLine(tenant)}, ${month} (${toOneLine(time_zone)}): ${requests} requests${cost === '-' ? '' : `, ${cost}`}`,
+    `${toOneLine(tenant)}, ${month} (${toOneLine(time_zone)}): ${requests.toLocaleString('en')} requests${cost === '-' ? '' : `, ${cost}`}`,
     `  ${SIGNATURES[report.signature]}${toKeyText(report)}`,
-    `  records proven ${proven_records} of ${requests}`,
+    `  records proven ${proven_records.toLocaleString('en')} of ${requests.toLocaleString('en')}`,
   ];
   for (const finding of instances) {
     for (const [name, title] of FINDINGS) {

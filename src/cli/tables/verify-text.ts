@@ -42,11 +42,12 @@ export function toReportText(report: VerifyReport): string {
 }
 
 function toLines(instance: ReportedInstance): readonly string[] {
-  const { records, prompt_tokens, completion_tokens, cached_tokens, ledger_spans, committed_to } = instance;
+  const toCount = (name: keyof ReportedInstance) =>
+    `${name.replace('_', ' ')} ${Number(instance[name]).toLocaleString('en')}`;
   const lines = [
     `${toOneLine(instance.instance)}: ${STATES[instance.state]}`,
-    `  records ${records}, prompt tokens ${prompt_tokens}, completion tokens ${completion_tokens}, cached tokens ${cached_tokens}`,
-    `  ledger spans ${ledger_spans}, committed to ${committed_to}${instance.ended ? ', ended' : ''}`,
+    `  ${(['records', 'prompt_tokens', 'completion_tokens', 'cached_tokens'] as const).map(toCount).join(', ')}`,
+    `  ${toCount('ledger_spans')}, ${toCount('committed_to')}${instance.ended ? ', ended' : ''}`,
   ];
   if (instance.chain !== null) lines.push(`  chain ${toOneLine(instance.chain)}`);
   for (const [member, title] of LINES) {

@@ -4,7 +4,7 @@ import type { Paint, Style } from './paint.ts';
 import { sizeOf } from './terminal-size.ts';
 import { type Cut, shorten, widthOf } from './text-width.ts';
 
-/** A cell of a table: its text, and how it is emphasized. */
+/** A cell of a table: its text, and how it is emphasized. A number gets thousands separators. */
 export type Cell = string | number | { readonly text: string; readonly style: Style | null };
 
 /** A column of a table. */
@@ -131,7 +131,7 @@ function toTableLine(
 }
 
 function textOf(cell: Cell): string {
-  return typeof cell === 'object' ? cell.text : String(cell);
+  return typeof cell === 'object' ? cell.text : cell.toLocaleString('en');
 }
 
 function styleOf(cell: Cell | undefined): Style | null {

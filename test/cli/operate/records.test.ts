@@ -55,8 +55,8 @@ describe('gateway records', () => {
       exitCode: 0,
       stdout: [
         'TIME          STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E      GPU        COST  WHY                        TRACE                             ERROR',
-        `12:00:00.123     200  vllm-a                      llama         acme      chat           1200     32     81 ms     715 ms  5.719 s  0.0040 EUR  turn of 3                  ${TRACE}`,
-        `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat           1200     32         -     715 ms   61.0 s           -  only_candidate, 2 drained  ${TRACE}  upstream_failed, 2 attempts`,
+        `12:00:00.123     200  vllm-a                      llama         acme      chat          1,200     32     81 ms     715 ms  5.719 s  0.0040 EUR  turn of 3                  ${TRACE}`,
+        `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat          1,200     32         -     715 ms   61.0 s           -  only_candidate, 2 drained  ${TRACE}  upstream_failed, 2 attempts`,
         '',
       ].join('\n'),
       stderr: '',

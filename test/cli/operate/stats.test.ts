@@ -8,7 +8,7 @@ describe('gateway stats', () => {
   it('shows the counters as a table, or as JSON', async () => {
     const { url } = await startAdmin(() => ({ body: STATS }));
     expect((await invoke(['stats', '--admin', url], TOKEN)).stdout).toBe(
-      'COUNTER       VALUE\nexported       1000\ndropped           0\nqueued           12\nfailed_calls      3\n',
+      'COUNTER       VALUE\nexported      1,000\ndropped           0\nqueued           12\nfailed_calls      3\n',
     );
     expect(JSON.parse((await invoke(['stats', '--admin', url, '--json'], TOKEN)).stdout)).toEqual(STATS);
   });

@@ -41,7 +41,7 @@ const toOverview = (...conditions: readonly object[]) => ({
 });
 
 const toHead = (url: string) =>
-  'gw-a 1.2.3  up 1d  12:00:00 UTC  1 of 2 replicas serving  3 in flight  20.2 requests/s  10 of 16384 records queued  ' +
+  'gw-a 1.2.3  up 1d  12:00:00 UTC  1 of 2 replicas serving  3 in flight  20.2 requests/s  10 of 16,384 records queued  ' +
   `${url}\n`;
 
 /** A scripted API whose overview has these conditions. */

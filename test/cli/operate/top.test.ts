@@ -56,13 +56,13 @@ const OVERVIEW = {
 
 const toHead = (url: string, view = 'by replica, sorted by inflight') =>
   `gpu-gateway 1.2.3  up 1d  12:00:00 UTC  ${url}\n` +
-  'last minute  20.2 requests/s  1250 output tokens/s  2 (0.2 %) errors  24 (2 %) 4xx\n' +
-  'records  1210 recorded  1200 exported  10 queued  0 dropped  0 rejected  1 failed calls; collector is accepting records\n' +
+  'last minute  20.2 requests/s  1,250 output tokens/s  2 (0.2 %) errors  24 (2 %) 4xx\n' +
+  'records  1,210 recorded  1,200 exported  10 queued  0 dropped  0 rejected  1 failed call; collector is accepting records\n' +
   `${view}\n`;
 
 const TABLE = [
   'NAME    STATE        INFLIGHT  REQ/S     ERRORS       4XX  TOKENS/S  TTFT P50  TTFT P95  E2E P50  E2E P95',
-  'vllm-a  serving             3   20.2  2 (0.2 %)  24 (2 %)      1250     80 ms    141 ms   900 ms   12.3 s',
+  'vllm-a  serving             3   20.2  2 (0.2 %)  24 (2 %)     1,250     80 ms    141 ms   900 ms   12.3 s',
   'b       drained 12m         0      0          0         0         0         -         -        -        -',
 ];
 
@@ -92,7 +92,7 @@ describe('gateway top without a terminal, or with --once', () => {
   it('does not speak of a collector if records are written to files', async () => {
     const { url } = await startAdmin(() => ({ body: { ...OVERVIEW, export_to: 'file' } }));
     const { stdout } = await invoke(['top', '--admin', url], TOKEN);
-    expect(stdout).toContain('1 failed calls; written to files\n');
+    expect(stdout).toContain('1 failed call; written to files\n');
   });
 
   it('has a column for the cost if that of a row is known', async () => {

@@ -52,7 +52,10 @@ function toTrafficTexts(traffic: unknown): readonly string[] {
 /** The counters that show whether records are delivered, and where they go. */
 function toExportTexts(stats: unknown, collector: string): readonly string[] {
   const names = ['recorded', 'exported', 'queued', 'dropped', 'rejected', 'failed_calls'];
-  const counters = names.map((name) => `${String(memberOf(stats, name))} ${name.replace('_', ' ')}`);
+  const counters = names.map((name) => {
+    const count = memberOf(stats, name);
+    return `${toDecimal(count)} ${name.replace('_calls', count === 1 ? ' call' : ' calls')}`;
+  });
   return [...counters.slice(0, -1), `${counters.at(-1)}; ${collector}`];
 }
 
