@@ -153,7 +153,7 @@ async function callAdmin(
     throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error, url)}`, error);
   }
   const answer = parseJson(response.text);
-  if (response.isOk && answer !== undefined) return answer;
+  if (response.isOk && isAnswer(url.slice(baseUrl.length), answer)) return answer;
   const { code, message, param } = toApiError(answer);
   if (code === undefined) {
     // What a server that speaks TLS answers to a request without it.
@@ -161,6 +161,31 @@ async function callAdmin(
     throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})${hint}`);
   }
   throw new RefusedError(code, message ?? code, { param });
+}
+
+/**
+ * The calls whose answer has a member of this name. A server that answers everything with some JSON, such as a health check,
+ * is no admin API: a drain by it would leave the replica in use.
+ */
+const MEMBERS = {
+  changed: /^reload$/,
+  code: /^sign-in-links$/,
+  conditions: /^(?:conditions|overview)$/,
+  events: /^timeline$/,
+  exported: /^stats$/,
+  gateways: /^gateways(?:\/|$)/,
+  records: /^(?:statement-)?records(?:\/|$)/,
+  replica: /^replicas\/[^/]+(?:\/(?:un)?(?:drain|shadow))?$/,
+  replicas: /^replicas$/,
+  rollouts: /^rollouts$/,
+  rows: /^usage$/,
+  verdict: /^verdict$/,
+};
+
+function isAnswer(path: string, answer: unknown): boolean {
+  const call = path.replace(/^\/admin\/|\?.*/g, '');
+  const [member] = Object.entries(MEMBERS).find(([, calls]) => calls.test(call)) ?? [];
+  return answer !== undefined && (member === undefined || memberOf(answer, member) !== undefined);
 }
 
 interface AdminResponse {
@@ -202,19 +227,12 @@ async function beforeDeadline<T>(
   timeoutMs: number,
   work: (end: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const end = new AbortController();
+  const deadline = AbortSignal.timeout(timeoutMs);
+  const end = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  end.signal.addEventListener('abort', () => reject(end.signal.reason), { once: true });
-  const deadline = setTimeout(() => end.abort(new DeadlineError(timeoutMs)), timeoutMs);
-  const onAbort = () => end.abort(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  try {
-    signal?.throwIfAborted();
-    return await Promise.race([work(end.signal), ended]);
-  } finally {
-    clearTimeout(deadline);
-    signal?.removeEventListener('abort', onAbort);
-  }
+  end.throwIfAborted();
+  end.addEventListener('abort', () => reject(deadline.aborted ? new DeadlineError(timeoutMs) : end.reason));
+  return await Promise.race([work(end), ended]);
 }
 
 class DeadlineError extends Error {
@@ -227,15 +245,19 @@ class DeadlineError extends Error {
 export function toReason(error: unknown, url: string): string {
   if (error instanceof DeadlineError) return error.message;
   const cause = error instanceof Error ? error.cause : undefined;
-  if (cause instanceof Error && cause.message === 'bad port') return 'fetch calls no server at this port';
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
+  if (!(cause instanceof Error)) return 'the call failed';
+  const code = String(memberOf(cause, 'code') ?? cause.message);
   // A server may close a connection of TLS 1.3 that lacks a certificate only after its handshake.
   if (code === 'UND_ERR_SOCKET' && url.startsWith('https:'))
     return 'the connection was closed: it may want a client certificate (--cert and --key)';
-  return code === undefined ? 'the call failed' : (REASONS.get(code) ?? code);
+  return REASONS.get(code) ?? (cause.name === 'HTTPParserError' ? 'it does not speak HTTP' : code);
 }
 
+/** By the code of an error, or the message of one that has none. */
 const REASONS: ReadonlyMap<string, string> = new Map([
+  ['bad port', 'fetch calls no server at this port'],
+  ['unexpected redirect', 'it redirects, which is not followed: give the address where the redirect leads'],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not speak TLS: it may want http://'],
   ['ECONNREFUSED', 'connection refused'],
   ['ENOTFOUND', 'there is no such host'],
   ['ECONNRESET', 'the connection was reset'],

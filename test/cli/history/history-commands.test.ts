@@ -50,7 +50,7 @@ describe.each([
   it('says which of them has no history', async () => {
     const { url } = await startAdmin(({ url: path }) =>
       path === '/admin/gateways'
-        ? { body: { instance_id: 'off' } }
+        ? { body: { gateways: [], instance_id: 'off' } }
         : { status: 404, body: { error: { code: 'history_off', message: 'It is off.' } } },
     );
     const { exitCode, stderr } = await invoke([...command, ...one(), '--admin', url], ENV);

@@ -4,7 +4,7 @@ import { startAdmin, TOKEN } from '../scripted-admin.ts';
 
 describe('gateway forget', () => {
   it('tells the gateway not to wait for another one', async () => {
-    const { url, calls } = await startAdmin(() => ({ body: {} }));
+    const { url, calls } = await startAdmin(() => ({ body: { gateways: [] } }));
     const { exitCode, stdout } = await invoke(['forget', 'gw b', '--admin', url], TOKEN);
     expect(stdout).toBe('gw b is forgotten: drains no longer wait for it\n');
     expect({ exitCode, calls }).toEqual({

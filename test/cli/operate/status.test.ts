@@ -197,7 +197,7 @@ describe('gateway status without an answer ends with 3', () => {
   it.each([
     ['the gateway does not answer', null, /^gateway: cannot reach the admin API at /],
     ['it refuses the token', UNAUTHORIZED, /^gateway: the admin API refused: No\. \(unauthorized\)\n$/],
-    ['it is too old to tell', { body: { replicas: [] } }, / tells no conditions: its version is older /],
+    ['it is another server', { body: { status: 'ok' } }, / does not answer like an admin API \(status 200\)/],
   ] as const)('if %s', async (_, answer: ScriptedAnswer, message) => {
     const { url } = await startAdmin(() => answer);
     for (const more of [[], ['--json'], ['--watch']]) {

@@ -35,6 +35,7 @@ const QUIET = {
 const WITHOUT_COLOUR = { ...TOKEN, NO_COLOR: '1' };
 
 const OVERVIEW = {
+  conditions: [],
   time: '2026-01-01T12:00:00.000Z',
   started_at: '2025-12-31T09:00:00.000Z',
   gateway: { name: 'gpu-gateway', version: '1.2.3' },

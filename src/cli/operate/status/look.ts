@@ -15,10 +15,7 @@ export interface Look {
 export async function lookAt(client: AdminClient, path: string, signal?: AbortSignal): Promise<Look> {
   const { baseUrl } = client;
   try {
-    const answer = await client.call('GET', path, signal);
-    if (Array.isArray(memberOf(answer, 'conditions'))) return { baseUrl, answer, problem: null };
-    const problem = `${baseUrl} tells no conditions: its version is older than that of this command`;
-    return { baseUrl, answer: null, problem };
+    return { baseUrl, answer: await client.call('GET', path, signal), problem: null };
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     return { baseUrl, answer: null, problem: error.message };
