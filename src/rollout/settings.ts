@@ -159,7 +159,7 @@ function toMs(option: string, text: string | undefined): number | undefined {
 }
 
 function toPercent(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^(?:\d{1,2}(?:\.\d{1,2})?|100)%$/.test(text))
+  if (text !== undefined && !/^(?![0.]+%)(?:\d{1,2}(?:\.\d{1,2})?|100)%$/.test(text))
     throw new UsageError("option '--shadow' needs per cent such as 5%");
   return text;
 }

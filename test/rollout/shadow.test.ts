@@ -52,6 +52,7 @@ describe('gateway rollout --shadow', () => {
 
   test.for([
     [['--shadow', 'much'], "option '--shadow' needs per cent such as 5%"],
+    [['--shadow', '0.0%'], "option '--shadow' needs per cent such as 5%"],
     [['--shadow', '5%', '--verdict', 'off'], "'--shadow' judges: it excludes '--verdict off'"],
   ] as const)('refuses %j', async ([args, message]) => {
     const { roll } = await setUp(['a', 'b']);

@@ -35,7 +35,7 @@ describe('gateway compare', () => {
 
     expect(outcome.stdout).toContain('pairs of answers to the same requests');
     expect(outcome.stdout).toContain('| time to the first token | ×');
-    expect(outcome.stdout).toMatch(/^\| cost of .* \| [\d.]+ CHF \| [\d.]+ CHF \|$/m);
+    expect(outcome.stdout).toMatch(/^\| cost of .* \| [\d.,]+ CHF \| [\d.,]+ CHF \|$/m);
     expect([3, 4]).toContain(outcome.exitCode);
     expect((await gateway.replicas())[1]).toMatchObject({ shadow: null, drained: false });
     expect(s.requests.length).toBeGreaterThan(served);
@@ -107,6 +107,7 @@ describe('gateway compare', () => {
 
   test.for([
     ['without a name', [], 'CANDIDATE is missing'],
+    ['without copies', ['s', '--shadow', '0%'], "option '--shadow' needs per cent such as 10%"],
     ['with a share that is none', ['s', '--shadow', '110%'], "option '--shadow' needs per cent such as 10%"],
     ['with a report of another kind', ['s', '--report', 'a.pdf'], 'that ends with .md or .html'],
   ] as const)('refuses a command line %s', async ([, args, message]) => {

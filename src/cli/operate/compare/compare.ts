@@ -29,7 +29,9 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   const [candidate = '', baseline = null] = positionals;
   const { shadow: share = '10%', for: length = '30m', tolerance = '1%', report, json, ...trust } = values;
   for (const [option, given] of Object.entries({ shadow: share, tolerance })) {
-    if (!/^\d{1,2}(?:\.\d{1,2})?%$|^100%$/.test(given))
+    // Without copies it would serve nobody, and never be judged.
+    const isNothing = option === 'shadow' && Number.parseFloat(given) === 0;
+    if (isNothing || !/^\d{1,2}(?:\.\d{1,2})?%$|^100%$/.test(given))
       throw new UsageError(`option '--${option}' needs per cent such as 10%`);
   }
   const forMs = parseDuration(length);
