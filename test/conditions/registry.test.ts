@@ -6,6 +6,7 @@ import { renderAlertTests } from '../../scripts/generate/conditions/render-alert
 import { renderAlerts } from '../../scripts/generate/conditions/render-alerts.ts';
 import { renderConditionDocs } from '../../scripts/generate/conditions/render-docs.ts';
 import { renderConditionTable } from '../../scripts/generate/conditions/render-table.ts';
+import { toSentence } from '../../src/conditions/to-sentence.ts';
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 const conditions = readConditions();
@@ -37,3 +38,16 @@ test.each(Object.entries(CONDITIONS) as [string, ConditionDefinition][])(
     expect(sentence.includes('{subject}') || isOnlyOne || subject === 'file').toBe(true);
   },
 );
+
+/** They begin at more than one of what they count, or name one of several. */
+const NEVER_ONE = ['admin_tokens_refused', 'client_limit_reached', 'tenant_limit_reached', 'replica_backlog'];
+
+test('a sentence about one thing has no plural', () => {
+  const wrong = Object.entries(CONDITIONS).filter(([id, { sentence, figures }]) => {
+    const ones = Object.fromEntries(Object.keys(figures).map((name) => [name, 1]));
+    return (
+      !NEVER_ONE.includes(id) && /(?<!of )\b1 [a-z]+s\b/.test(toSentence({ sentence, figures }, 'a', ones))
+    );
+  });
+  expect(wrong.map(([id]) => id)).toEqual([]);
+});

@@ -84,7 +84,7 @@ test('a rollout that stops in the middle is told until it goes on', async () => 
   await using gateway = await startGateway({ replicas: [replica] });
   await reportRollout(gateway, stoppedFacts());
   expect(await untilCondition(gateway, 'rollout_stopped')).toMatchObject({
-    sentence: 'the rollout at a has stopped: slower than its peers',
+    sentence: 'the rollout has stopped at a: slower than its peers',
   });
   await reportRollout(gateway, stoppedFacts('aborted'));
   await untilOver(gateway, 'rollout_stopped');
