@@ -37,7 +37,9 @@ export async function records(invocation: Invocation): Promise<number> {
   const [client, another] = await openGateways(values, env);
   if (client === undefined || another !== undefined)
     throw new UsageError("several '--admin' need '--since', '--request' or '--trace'");
-  const write = createWriter(invocation, { asJson: values.json === true, isWide: values.wide === true });
+  const look = { asJson: values.json === true, isWide: values.wide === true };
+  const zone = values['time-zone'] === undefined ? {} : { time: toSpanQuery(values).time };
+  const write = createWriter(invocation, { ...look, ...zone });
   const first = await client.call('GET', toPath(search, 0));
   write(first);
   if (values.follow) await follow(client, invocation, { first, intervalMs, filters: search.filters, write });

@@ -27,8 +27,8 @@ const toSeconds = toNumber((seconds) => `${seconds.toFixed(seconds < 10 ? 3 : 1)
 
 /** A narrow terminal leaves out what the page leaves out, and the trace id, of which half is of no use. */
 const COLUMNS: readonly RecordColumn[] = [
-  // The time is UTC, as in the record.
-  { head: 'TIME', usual: 12, toText: (record) => String(memberOf(record, 'ts')).slice(11, 23) },
+  // As in the record.
+  { head: 'TIME (UTC)', usual: 12, toText: (record) => String(memberOf(record, 'ts')).slice(11, 23) },
   { head: 'STATUS', usual: 6, isNumber: true, toText: toCount('status') },
   { head: 'REPLICA', usual: 8, least: 12, toText: toName('replica') },
   { head: 'MODEL', usual: 12, least: 12, rank: 2, toText: toName('model') },

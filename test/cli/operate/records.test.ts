@@ -54,7 +54,7 @@ describe('gateway records', () => {
     expect(await invoke(['records', '--admin', url], TOKEN)).toEqual({
       exitCode: 0,
       stdout: [
-        'TIME          STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E      GPU        COST  WHY                        TRACE                             ERROR',
+        'TIME (UTC)    STATUS  REPLICA                     MODEL         TENANT    ENDPOINT         IN    OUT      TTFT        E2E      GPU        COST  WHY                        TRACE                             ERROR',
         `12:00:00.123     200  vllm-a                      llama         acme      chat          1,200     32     81 ms     715 ms  5.719 s  0.0040 EUR  turn of 3                  ${TRACE}`,
         `12:00:01.000     503  a-replica-with-a-long-name  llama         -         chat          1,200     32         -     715 ms   61.0 s           -  only_candidate, 2 drained  ${TRACE}  upstream_failed, 2 attempts`,
         '',
@@ -62,6 +62,12 @@ describe('gateway records', () => {
       stderr: '',
     });
     expect(calls).toEqual(['GET /admin/records?limit=20&after=0 Bearer token-1']);
+  });
+
+  it('shows times in the zone that is asked for, and says which', async () => {
+    const { url } = await startAdmin(() => toAnswer([RECORD], 1));
+    const { stdout } = await invoke(['records', '--time-zone', 'Asia/Tokyo', '--admin', url], TOKEN);
+    expect(stdout).toMatch(/^TIME \(Asia\/Tokyo\) +STATUS .*\n2026-01-01 21:00:00 +200 /);
   });
 
   it.each([null, 80])('names the limit that refused a request, also in %s columns', async (columns) => {
