@@ -3,7 +3,7 @@ import { memberOf } from '#base/parsed';
 import { type AdminClient, callDrain, openAdmin, RefusedError, UnreachableError } from '#cli/admin-client';
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import type { Invocation } from '#cli/command';
-import { printDuration } from '#config/values';
+import { parseDuration, printDuration } from '#config/values';
 import { printJson } from '../print-json.ts';
 import { toReasonText } from '../tables/replica-cells.ts';
 import { checkRamp, isOvertaken, printWarnings, toRetryPolicy, toTimeoutMs } from './drain-options.ts';
@@ -34,7 +34,7 @@ export async function undrain(invocation: Invocation): Promise<number> {
     if (values.json) printJson(stdout, answer);
     return 1;
   }
-  print(toSentence(name, answer));
+  print(toSentence(name, answer, Boolean(parseDuration(values.ramp ?? '0s'))));
   if (!values.wait) {
     if (values.json) printJson(stdout, answer);
     return isStored ? 0 : 1;
@@ -50,18 +50,18 @@ export async function undrain(invocation: Invocation): Promise<number> {
   return 1;
 }
 
-function toSentence(name: string, answer: unknown): string {
+/** `asked`: whether a ramp was asked for. */
+function toSentence(name: string, answer: unknown, asked: boolean): string {
   if (memberOf(memberOf(answer, 'replica'), 'absent') === true) {
     return `${name} is undrained, but is not a replica now: it takes requests as soon as it is one`;
   }
   const wasDrained = memberOf(answer, 'was_drained') === true;
   const work = memberOf(memberOf(answer, 'replica'), 'shadow') == null ? 'takes requests' : 'gets copies';
   const durationMs = memberOf(memberOf(memberOf(answer, 'replica'), 'ramp'), 'duration_ms');
+  if (!wasDrained) return `${name} ${work} (it was not drained${asked ? ', so no ramp begins' : ''})`;
   const ramp =
-    wasDrained && typeof durationMs === 'number'
-      ? `, more and more of them for ${printDuration(durationMs)}`
-      : '';
-  return `${name} ${work} ${wasDrained ? 'again' : '(it was not drained)'}${ramp}`;
+    typeof durationMs === 'number' ? `, more and more of them for ${printDuration(durationMs)}` : '';
+  return `${name} ${work} again${ramp}`;
 }
 
 interface WaitEnd {

@@ -47,11 +47,12 @@ export function nextDrainState(
   { reason, at: since, rampMs = 0, version = newLogicalTimestamp(known.version) }: ChangeDetails,
 ): DrainState {
   if (version < known.version) return known;
-  const { rampMs: _, goneSince: __, ...before } = known;
-  const wanted = { drained, reason, since };
-  const ramp = wanted.drained || rampMs === 0 ? {} : { rampMs };
-  if (wanted.drained !== before.drained) return { ...wanted, version, ...ramp };
-  return { ...before, reason: wanted.reason ?? before.reason, version, ...ramp };
+  const { rampMs: knownMs = 0, goneSince: _, ...before } = known;
+  // Only the undrain of a drained replica begins a ramp; a further one leaves it as long as it is, or ends it.
+  const lastsMs = known.drained ? rampMs : knownMs;
+  const ramp = drained || rampMs === 0 || lastsMs === 0 ? {} : { rampMs: lastsMs };
+  if (drained !== before.drained) return { drained, reason, since, version, ...ramp };
+  return { ...before, reason: reason ?? before.reason, version, ...ramp };
 }
 
 /** The longest ramp. */

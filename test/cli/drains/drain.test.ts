@@ -67,6 +67,12 @@ describe('gateway drain and undrain', () => {
     expect(calls).toEqual([`POST /admin/replicas/vllm-a/${action}${query} Bearer token-1`]);
   });
 
+  it('says that no ramp begins where nothing was drained', async () => {
+    const { url } = await startAdmin(answered(3, false));
+    const said = 'vllm-a takes requests (it was not drained, so no ramp begins)\n';
+    expect((await invoke(['undrain', 'vllm-a', '--ramp', '60s', '--admin', url], TOKEN)).stdout).toBe(said);
+  });
+
   it.each([
     [{ background: 2, background_unknown: 0 }, 'vllm-a is drained: 2 in the background\n'],
     [

@@ -122,6 +122,20 @@ test('a reason that is given later is kept', () => {
   expect(drains.stateOf('a').version > first.version).toBe(true);
 });
 
+test('only the undrain of a drained replica begins a ramp, also after a restart: a further one changes none', async () => {
+  const drains = createDrains({ now: [] }, new Map(), () => 5_000);
+  drains.set('a', false, { ...WHY, rampMs: 60_000 });
+  drains.set('b', true, WHY);
+  drains.set('b', false, { ...WHY, rampMs: 60_000 });
+  drains.set('b', false, { ...WHY, rampMs: 30_000 });
+  const stored = new Map(['a', 'b'].map((name) => [name, drains.stateOf(name)]));
+  const restarted = createDrains({ now: [] }, stored, () => 5_000);
+  await restarted.restore(Date.parse(WHY.at));
+  const lasting = [null, { elapsedMs: 0, durationMs: 60_000 }];
+  expect(['a', 'b'].map((name) => drains.rampOf(name))).toEqual(lasting);
+  expect(['a', 'b'].map((name) => restarted.rampOf(name))).toEqual(lasting);
+});
+
 describe('a ramp that was on at the last stop', () => {
   const NOON = Date.parse('2026-01-01T12:00:00.000Z');
   const state = {
