@@ -1,5 +1,5 @@
 /** @import { Replica } from './state.js' */
-import { counted } from '../elements/format.js';
+import { counted, formatCount } from '../elements/format.js';
 import { toSilentStreams, toStateKind, toWord } from './state.js';
 
 /**
@@ -37,17 +37,24 @@ export function toConsequences(action, replica, replicas) {
       name !== replica.name && !drained && !removing && shadow === null,
   );
   const consequences = [
-    ...(replica.shadow === null ? toModelConsequences(replica, others) : [NO_COPIES]),
+    ...(replica.shadow === null ? toModelConsequences(replica, others) : [toNoCopies(replica.shadow)]),
     toInflightConsequence(replica),
     ...toSilentConsequence(replica),
   ];
   return consequences.toSorted((a, b) => Number(b.isSevere) - Number(a.isSevere));
 }
 
-const NO_COPIES = {
-  isSevere: false,
-  text: 'It is a shadow: no client waits for it. It gets no more copies.',
-};
+/**
+ * @param {NonNullable<Replica['shadow']>} shadow
+ * @returns {Consequence}
+ */
+function toNoCopies({ requests }) {
+  const text =
+    requests === null
+      ? 'It is a shadow: no client waits for it. It gets no more copies.'
+      : 'It is a shadow for a while. That ends, and with it the comparison: once undrained, it is what the configuration says.';
+  return { isSevere: false, text };
+}
 
 /**
  * @param {Replica} replica
@@ -175,14 +182,17 @@ function serves({ models, engine }, model) {
  * @param {Replica} replica
  * @returns {Consequence}
  */
-function toInflightConsequence({ inflight, background }) {
-  return {
-    isSevere: false,
-    text:
-      inflight + background === 0
-        ? 'It has no requests in flight.'
-        : `${counted(inflight, 'request')} in flight${toBackground(background)} will finish. Then it is safe to stop.`,
-  };
+function toInflightConsequence({ inflight, background, background_unknown }) {
+  const work = [
+    ...(inflight === 0 ? [] : [`${counted(inflight, 'request')} in flight`]),
+    ...(background === 0 ? [] : [`${counted(background, 'response')} in the background`]),
+  ].join(' and ');
+  if (work === '') return { isSevere: false, text: 'It has no requests in flight.' };
+  const text =
+    background_unknown === 0
+      ? `${work} will finish. Then it is safe to stop.`
+      : `${work}. Whether it goes on with ${formatCount(background_unknown)} of them is not known: until it is, it is not safe to stop.`;
+  return { isSevere: false, text };
 }
 
 /**
@@ -193,11 +203,6 @@ function toSilentConsequence(replica) {
   const silent = toSilentStreams(replica);
   if (silent === '') return [];
   return [{ isSevere: false, text: `${silent}: they may end only by a time-out.` }];
-}
-
-/** @param {number} background */
-function toBackground(background) {
-  return background === 0 ? '' : `, and ${counted(background, 'response')} in the background,`;
 }
 
 /**

@@ -32,6 +32,28 @@ describe('a drain', () => {
     expect(toConsequences('undrain', s, [s])[0]?.text).toContain('s gets new copies at once');
   });
 
+  test('says that a comparison ends with it', () => {
+    const shadow = { requests: 0.1, since: null, until: '2026-11-21T12:40:00.000Z' };
+    expect(drainOf(replica('s', ['m'], { shadow }), replica('a', ['m']))[0]?.text).toBe(
+      'It is a shadow for a while. That ends, and with it the comparison: once undrained, it is what the configuration says.',
+    );
+  });
+
+  test.each([
+    [{ inflight: 2 }, '2 requests in flight will finish. Then it is safe to stop.'],
+    [{ background: 1 }, '1 response in the background will finish. Then it is safe to stop.'],
+    [
+      { inflight: 1, background: 2 },
+      '1 request in flight and 2 responses in the background will finish. Then it is safe to stop.',
+    ],
+    [
+      { background: 3, background_unknown: 1 },
+      '3 responses in the background. Whether it goes on with 1 of them is not known: until it is, it is not safe to stop.',
+    ],
+  ])('says what is left on it, and promises no end that nobody knows: %o', (left, text) => {
+    expect(drainOf(replica('a', ['m'], left), replica('b', ['m']))[1]?.text).toBe(text);
+  });
+
   test('says that streams are silent, for which it may have to wait', () => {
     const a = replica('a', ['m'], {
       inflight: 3,
