@@ -4,7 +4,7 @@
  *
  * It never knows keys, requests or records.
  * Begin with admission.ts, then client-limit-table.ts; limit-rows.ts says whose use a row counts.
- * What a client is told of its limit is in src/proxy/failure.ts.
+ * budget.ts prints what is left for the fields of an answer; the words of a refusal are in src/proxy/failure.ts.
  */
 
 export { type Admission, ClientLimiter, type CountedLimits, limitsOf } from './admission.ts';

@@ -3,7 +3,7 @@
  * was here before, and which paths are only passed on.
  *
  * It never knows a replica.
- * Begin with api-clients.ts.
+ * Begin with api-clients.ts. Loops and trusted proxies are below; whose tenant counts is in ../record/recorded-fields.ts.
  */
 
 import { randomBytes } from 'node:crypto';

@@ -2,7 +2,7 @@
  * Which replicas are candidates for a model, which of them takes a request (balancing policies), and why there is none.
  *
  * It never knows a clock, random numbers or a replica: policies are pure functions of numbers.
- * Begin with policies.ts.
+ * Begin with policies.ts; decideWhyNone below says with which error a request ends for which there is no replica.
  */
 
 export { CandidateSet, type Candidates } from './candidate-set.ts';
