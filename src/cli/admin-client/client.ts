@@ -100,8 +100,33 @@ export function createAdminClient(
 ): AdminClient {
   return {
     baseUrl,
-    call: (method, path, signal, body) =>
-      callAdmin({ url: baseUrl + path, baseUrl, fetch, token, method, body, answerTimeoutMs }, signal),
+    async call(method, path, signal, body) {
+      const url = baseUrl + path;
+      const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
+      const content =
+        body === undefined
+          ? { headers }
+          : { headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+      let response: AdminResponse;
+      try {
+        response = await beforeDeadline(signal, answerTimeoutMs, async (end) =>
+          // A redirect must not carry the token elsewhere.
+          read(await fetch(url, { method, ...content, redirect: 'error', signal: end })),
+        );
+      } catch (error) {
+        throw new UnreachableError(
+          `cannot reach the admin API at ${baseUrl}: ${toReason(error, url)}`,
+          error,
+        );
+      }
+      const answer = parseJson(response.text);
+      if (response.isOk && isAnswer(path, answer)) return answer;
+      const { code, message, param } = toApiError(answer);
+      if (code !== undefined) throw new RefusedError(code, message ?? code, { param });
+      // What a server that speaks TLS answers to a request without it.
+      const hint = response.status === 400 && url.startsWith('http:') ? ': it may want https://' : '';
+      throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})${hint}`);
+    },
   };
 }
 
@@ -130,38 +155,6 @@ const ANSWER_TIMEOUT_MS = 20_000;
 
 /** No gateway sends a longer answer. */
 const MAX_ANSWER_BYTES = 16 * 1024 ** 2;
-
-interface AdminCall {
-  readonly url: string;
-  readonly baseUrl: string;
-  readonly fetch: Fetch;
-  readonly token: string;
-  readonly method: string;
-  readonly body: object | undefined;
-  readonly answerTimeoutMs: number;
-}
-
-async function callAdmin(
-  { url, baseUrl, fetch, token, method, body, answerTimeoutMs }: AdminCall,
-  signal: AbortSignal | undefined,
-): Promise<unknown> {
-  let response: AdminResponse;
-  try {
-    const call = { url, fetch, method, token, body };
-    response = await beforeDeadline(signal, answerTimeoutMs, (end) => send(call, end));
-  } catch (error) {
-    throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${toReason(error, url)}`, error);
-  }
-  const answer = parseJson(response.text);
-  if (response.isOk && isAnswer(url.slice(baseUrl.length), answer)) return answer;
-  const { code, message, param } = toApiError(answer);
-  if (code === undefined) {
-    // What a server that speaks TLS answers to a request without it.
-    const hint = response.status === 400 && url.startsWith('http:') ? ': it may want https://' : '';
-    throw new StartError(`${baseUrl} does not answer like an admin API (status ${response.status})${hint}`);
-  }
-  throw new RefusedError(code, message ?? code, { param });
-}
 
 /**
  * The calls whose answer has a member of this name. A server that answers everything with some JSON, such as a health check,
@@ -195,25 +188,10 @@ interface AdminResponse {
   readonly text: string;
 }
 
-async function send(
-  { url, fetch, method, token, body }: Pick<AdminCall, 'url' | 'fetch' | 'method' | 'token' | 'body'>,
-  signal: AbortSignal,
-): Promise<AdminResponse> {
-  const response = await fetch(url, {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json',
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    redirect: 'error', // a redirect must not carry the token elsewhere
-    signal,
-  });
-  const { ok: isOk, status } = response;
+async function read({ ok: isOk, status, body }: Awaited<ReturnType<Fetch>>): Promise<AdminResponse> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body ?? []) {
     sizeBytes += chunk.length;
     if (sizeBytes > MAX_ANSWER_BYTES) return { isOk, status, text: '' };
     chunks.push(chunk);
@@ -231,19 +209,14 @@ async function beforeDeadline<T>(
   const end = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   const { promise: ended, reject } = Promise.withResolvers<never>();
   end.throwIfAborted();
-  end.addEventListener('abort', () => reject(deadline.aborted ? new DeadlineError(timeoutMs) : end.reason));
+  const late = new StartError(`no answer within ${timeoutMs / 1000}s`);
+  end.addEventListener('abort', () => reject(deadline.aborted ? late : end.reason));
   return await Promise.race([work(end), ended]);
-}
-
-class DeadlineError extends Error {
-  constructor(timeoutMs: number) {
-    super(`no answer within ${timeoutMs / 1000}s`);
-  }
 }
 
 /** Why a call of `fetch` to this URL failed, and what to do. */
 export function toReason(error: unknown, url: string): string {
-  if (error instanceof DeadlineError) return error.message;
+  if (error instanceof StartError) return error.message;
   const cause = error instanceof Error ? error.cause : undefined;
   if (!(cause instanceof Error)) return 'the call failed';
   const code = String(memberOf(cause, 'code') ?? cause.message);

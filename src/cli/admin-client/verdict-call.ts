@@ -63,8 +63,7 @@ function toText(probability: number): string {
 
 function toVerdict(answer: unknown): GatewayVerdict {
   const verdict = memberOf(answer, 'verdict');
-  const figures = memberOf(answer, 'figures');
-  const entries = Object.entries(typeof figures === 'object' && figures !== null ? figures : {});
+  const entries = Object.entries(memberOf(answer, 'figures') ?? {});
   return {
     verdict: verdict === 'good' || verdict === 'bad' ? verdict : 'undecided',
     sentence: String(memberOf(answer, 'sentence')),
