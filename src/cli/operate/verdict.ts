@@ -59,9 +59,12 @@ function toSince(text: string | undefined): string | null {
   return new Date(epochMs).toISOString();
 }
 
+/** A time of the admin API to the second, as people read it. */
+export const toSeconds = (time: unknown) => String(time).replace(/\.\d+Z$/, 'Z');
+
 /** Which requests were looked at, and of whom. */
 function toSpanLine(answer: unknown): string {
-  const [since, from, until] = ['since', 'from', 'until'].map((name) => String(memberOf(answer, name)));
+  const [since, from, until] = ['since', 'from', 'until'].map((name) => toSeconds(memberOf(answer, name)));
   const names = (list: string) => itemsOf(answer, list).map(String).join(', ');
   const older =
     memberOf(answer, 'complete') === false ? `; those since ${since} are asked for, but not kept` : '';

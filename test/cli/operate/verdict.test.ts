@@ -32,7 +32,7 @@ describe('gateway verdict', () => {
     expect(outcome).toMatchObject({ exitCode, stderr: '' });
     expect(outcome.stdout).toBe(
       'a is as good as its peers: gaps ×1.01, 0 % errors, 700 requests\n' +
-        'requests from 2026-01-31T12:00:00.000Z to 2026-01-31T12:05:00.000Z; a beside b, c\n',
+        'requests from 2026-01-31T12:00:00Z to 2026-01-31T12:05:00Z; a beside b, c\n',
     );
     expect(calls).toEqual([
       'GET /admin/verdict?candidate=a&baseline=b%2Cc&false_alarm=0.001000000000&missed=0.050000000000 Bearer token-1',
@@ -45,7 +45,7 @@ describe('gateway verdict', () => {
       ['verdict', 'a', '--since', '2026-01-31T12:00+01:00', '--admin', url],
       TOKEN,
     );
-    expect(stdout).toContain('; those since 2026-01-31T11:00:00.000Z are asked for, but not kept; a beside');
+    expect(stdout).toContain('; those since 2026-01-31T11:00:00Z are asked for, but not kept; a beside');
   });
 
   test('says which of several gateways refuses', async () => {
@@ -59,7 +59,7 @@ describe('gateway verdict', () => {
   test('says of how many gateways of a fleet the requests are', async () => {
     const { url } = await startWith({ gateways: 3 });
     const { stdout } = await invoke(['verdict', 'a', '--admin', url], TOKEN);
-    expect(stdout).toContain('requests of 3 gateways from 2026-01-31T12:00:00.000Z to');
+    expect(stdout).toContain('requests of 3 gateways from 2026-01-31T12:00:00Z to');
   });
 
   test('prints the answer itself with --json', async () => {

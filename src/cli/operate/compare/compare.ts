@@ -8,7 +8,7 @@ import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, toOneLine } from '#cli/terminal';
 import { parseDuration, printDuration } from '#config/values';
 import { printJson } from '../../print-json.ts';
-import { EXIT_CODES, VERDICT_STYLES } from '../verdict.ts';
+import { EXIT_CODES, toSeconds, VERDICT_STYLES } from '../verdict.ts';
 import { toHtmlReport } from './html-report.ts';
 import { type ComparedPairs, readPairs } from './read-pairs.ts';
 import { toSideRows } from './side-rows.ts';
@@ -97,7 +97,7 @@ async function checkFree(admin: AdminClient, names: readonly string[]): Promise<
   for (const replica of itemsOf(await admin.call('GET', '/admin/replicas'), 'replicas')) {
     const name = String(memberOf(replica, 'name'));
     if (!names.includes(name) || typeof sinceOf(replica) !== 'string') continue;
-    const until = String(memberOf(memberOf(replica, 'shadow'), 'until'));
+    const until = toSeconds(memberOf(memberOf(replica, 'shadow'), 'until'));
     throw new StartError(
       `${name} is a shadow until ${until}, by another call: wait, or end that with POST /admin/replicas/${name}/unshadow`,
     );
