@@ -2,9 +2,9 @@
  * One client request, from its head to its record.
  *
  * It never knows which replicas there should be, nor what becomes of a record.
- * Begin with handle-request.ts and follow the request: request/, attempt/, response/, record/. endpoints/ has
- * one file for each endpoint, form/ the requests that are forms. failure.ts has each refusal with its status and
- * its words.
+ * Begin with handle-request.ts and follow the request: request/, attempt/, response/ (relay.ts decides what is held back, and
+ * how long), record/. endpoints/ has one file for each endpoint, form/ the requests that are forms. failure.ts has each
+ * refusal with its status and its words.
  */
 
 export type { AnswerListener, SendListener, SentRequest } from './attempt/copying.ts';

@@ -56,7 +56,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/history/queries/run-query.ts#MAX_GAPS',
     'src/admin/routes/history/record.ts#MAX_FOUND',
     'src/admin/routes/telemetry/records.ts#MAX_PAGE',
-    'src/admin/drains/last-replica.ts#MAX_NAMED',
+    'src/admin/drains/remaining-replicas.ts#MAX_NAMED',
     'src/admin/unknown-name.ts#MAX_LISTED',
     'src/admin/dashboard/traffic/traffic-window.ts#MAX_LISTED_REASONS',
     'src/admin/dashboard/traffic/failure-reasons.ts#MAX_REASONS',

@@ -4,7 +4,7 @@ import { type DrainState, MAX_RAMP_MS } from '#replicas/drain-state';
 import type { AdminCollaborators, FleetControl } from '../admin-collaborators.ts';
 import { AdminError } from '../admin-error.ts';
 import { changeDrain, type DrainResult, warnOfPropagation } from '../drains/change-drain.ts';
-import { askForLastReplica, warnOfLastReplica, warnOfNoRoom } from '../drains/last-replica.ts';
+import { askForLastReplica, warnOfLastReplica, warnOfNoRoom } from '../drains/remaining-replicas.ts';
 import { durationParam } from '../query-params.ts';
 import { defineRoute, json } from '../route.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AdminError } from '../admin-error.ts';
-import { askForLastReplica } from '../drains/last-replica.ts';
+import { askForLastReplica } from '../drains/remaining-replicas.ts';
 import { durationParam, percentParam } from '../query-params.ts';
 import { defineRoute, json } from '../route.ts';
 import { replicaSchema, toReplicaJson } from '../schemas.ts';

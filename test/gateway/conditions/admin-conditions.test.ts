@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createAdminProducer } from '../../../src/gateway/conditions/flow-conditions.ts';
+import { createAdminProducer } from '../../../src/gateway/conditions/admin-conditions.ts';
 
 test('ten wrong tokens in a minute are told until there was none for ten seconds', () => {
   let nowMs = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createBacklogProducer } from '../../../src/gateway/conditions/flow-conditions.ts';
+import { createBacklogProducer } from '../../../src/gateway/conditions/replica-conditions.ts';
 import { type MadeReplica, madeRegistry } from './made-registry.ts';
 
 const findingsOf = (...replicas: MadeReplica[]) => [...createBacklogProducer(madeRegistry(replicas))()];

@@ -7,7 +7,7 @@ import { conditionsOf, linesOf, untilCondition, untilOver } from '#testkit/condi
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
-import { createCertificateProducer } from '../../../src/gateway/conditions/add-producers.ts';
+import { createCertificateProducer } from '../../../src/gateway/conditions/certificate-conditions.ts';
 
 let authority: TestAuthority;
 

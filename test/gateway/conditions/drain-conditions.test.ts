@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDrainProducer } from '../../../src/gateway/conditions/flow-conditions.ts';
+import { createDrainProducer } from '../../../src/gateway/conditions/drain-conditions.ts';
 import { type MadeReplica, madeRegistry } from './made-registry.ts';
 
 const NOW_MS = Date.parse('2026-01-01T12:00:00Z');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFleetProducer } from '../../../src/gateway/conditions/flow-conditions.ts';
+import { createFleetProducer } from '../../../src/gateway/conditions/fleet-conditions.ts';
 import { madeRegistry } from './made-registry.ts';
 
 const replicas = madeRegistry([{ name: 'a', drained: true }, { name: 'b' }]);

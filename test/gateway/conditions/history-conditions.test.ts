@@ -7,7 +7,7 @@ import { untilCondition, untilOver } from '#testkit/conditions.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
-import { createHistoryProducer } from '../../../src/gateway/conditions/add-producers.ts';
+import { createHistoryProducer } from '../../../src/gateway/conditions/history-conditions.ts';
 
 const HEALTHY = {
   blocks: 0,

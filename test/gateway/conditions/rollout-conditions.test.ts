@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RolloutBoard } from '#rollout-board';
 import { otherDriver, replicaFacts, rolloutFacts } from '#testkit/rollout-facts.ts';
-import { createRolloutProducer } from '../../../src/gateway/conditions/flow-conditions.ts';
+import { createRolloutProducer } from '../../../src/gateway/conditions/rollout-conditions.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const MINUTE_MS = 60_000;
