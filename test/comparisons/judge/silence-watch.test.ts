@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SilenceWatch } from '../../../src/comparisons/judge/running-comparison.ts';
+import { SilenceWatch } from '../../../src/comparisons/judge/silence-watch.ts';
 
 interface Case {
   readonly perSecond: number;
