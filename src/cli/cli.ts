@@ -1,5 +1,5 @@
 /*
- * The commands: one file each.
+ * The commands: one file each. serve/log/ writes the log of a gateway, and counts the lines that nobody takes.
  *
  * They never reach into a gateway: they start one, or ask a running one through its admin API.
  * Begin with run.ts, which finds the command; arguments/command-table.ts names them all.

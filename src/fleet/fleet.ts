@@ -1,7 +1,7 @@
 /*
  * Several gateways as one: they share drains, ramps, limits and stored responses through Redis or Valkey.
  *
- * It never knows requests; only redis/ knows Redis.
+ * It never knows requests; only redis/ knows Redis: redis-store.ts there finds what no gateway has written.
  * Begin with joined-fleet.ts; rules/ has what follows from what is known of the others.
  */
 

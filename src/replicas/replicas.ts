@@ -3,7 +3,7 @@
  * connections.
  *
  * It never knows which replicas there should be: the control plane tells it by snapshots and shared memory.
- * Begin with data/pool.ts; data/lease.ts is what a request holds.
+ * Begin with data/pool.ts; data/lease.ts is what a request holds, data/replica.ts what is learned from a replica's answers.
  */
 
 export { type ConnectionTimeouts, createProbeConnections, pathPrefixOf } from './data/connections.ts';

@@ -1,7 +1,7 @@
 /*
  * Whether a replica is as good as its peers, from the facts of their requests.
  *
- * It never knows a clock, random numbers or a record: verdicts are computed from numbers alone.
+ * It never knows a clock, random numbers or a record: verdicts are computed from numbers alone. #comparisons finds who is silent.
  * Begin with group-comparison.ts, which a verdict that somebody asks for uses, and watch.ts, which health.peers uses all
  * the time. #verdict/pairs compares answers to the same requests.
  */

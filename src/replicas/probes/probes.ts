@@ -1,8 +1,8 @@
 /*
  * The gateway's own requests to a replica: what it asks, and what the answers show.
  *
- * It never knows when a replica is asked, nor what follows.
- * Begin with probe.ts.
+ * It never knows when a replica is asked, nor what follows: model-discovery.ts in #replicas/discovery and #replicas/health do.
+ * Begin with probe.ts, then findings.ts.
  */
 
 export { type EngineProbe, probeEngine } from './engine-probe.ts';
