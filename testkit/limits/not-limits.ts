@@ -110,7 +110,7 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/replicas/probes/engine-probe.ts#MAX_BYTES',
     'src/replicas/health/health-checker.ts#MAX_TEXT_BYTES',
     'src/state-dir/state-lock.ts#MAX_BYTES',
-    'src/replicas/discovery/model-discovery.ts#MAX_VERSION_BYTES',
+    'src/replicas/discovery/replica-prober.ts#MAX_VERSION_BYTES',
     'src/replicas/discovery/kubernetes/api-call.ts#MAX_ACCOUNT_BYTES',
     'src/replicas/discovery/kubernetes/api-call.ts#MAX_RETRY_AFTER_S',
     'src/replicas/discovery/kubernetes/gate/pod-condition-api.ts#MAX_STATUS_BYTES',

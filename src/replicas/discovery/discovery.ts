@@ -3,7 +3,7 @@
  * what it serves. checks/ does the same once, for `gateway check`.
  *
  * It never knows a drain, a health decision or a request.
- * Begin with replica-discovery.ts; model-discovery.ts asks each replica, and notes if it answers; kubernetes/ is on its own.
+ * Begin with replica-discovery.ts; replica-prober.ts finds out whether each answers, and what. kubernetes/ is on its own.
  */
 
 export { checkReplicas, type ReplicaCheck } from './checks/check-replicas.ts';

@@ -9,9 +9,9 @@ import { MAX_REPLICAS } from '#replicas/shared';
 import { expandService, mergeReplicas } from './expand-service.ts';
 import { createPodCheck } from './kubernetes/gate/pod-check.ts';
 import type { ListedPodUids } from './kubernetes/list-pod-uids.ts';
-import { ModelDiscovery } from './model-discovery.ts';
 import { type Poll, startPoll } from './poll.ts';
 import { ReachabilityLog } from './reachability-log.ts';
+import { ReplicaProber } from './replica-prober.ts';
 import { type Servers, splitServers } from './servers.ts';
 import { ServiceEndpoints, type ServiceEndpointsCollaborators } from './service-endpoints.ts';
 import type { SourceState } from './source-state.ts';
@@ -49,7 +49,7 @@ const MAX_RETRIES = 64;
 export class ReplicaDiscovery {
   readonly #collaborators: DiscoveryCollaborators;
   readonly #endpoints: ServiceEndpoints;
-  readonly #models: ModelDiscovery;
+  readonly #prober: ReplicaProber;
   #servers: Servers;
   #intervals: Config['discovery'];
   /** Whether the registry knows something that was not published. */
@@ -80,7 +80,7 @@ export class ReplicaDiscovery {
       }),
       onChange: () => void this.#takeChange(),
     });
-    this.#models = new ModelDiscovery(PROBE_TIMEOUT_MS, {
+    this.#prober = new ReplicaProber(PROBE_TIMEOUT_MS, {
       probeHealth: collaborators.probeHealth,
       log: new ReachabilityLog(collaborators.log),
       onLearned: () => {
@@ -126,7 +126,7 @@ export class ReplicaDiscovery {
    */
   async refresh(replica: RegisteredReplica): Promise<void> {
     if (!isAwaited(replica)) return;
-    await waitAtMost(PATIENCE_MS, this.#models.ask([replica]));
+    await waitAtMost(PATIENCE_MS, this.#prober.ask([replica]));
     await this.#inTurn(() => this.#publishNews());
   }
 
@@ -149,7 +149,7 @@ export class ReplicaDiscovery {
   stop(): void {
     this.#isStopped = true;
     this.#endpoints.stop();
-    this.#models.stop();
+    this.#prober.stop();
     for (const poll of this.#polls) poll.stop();
   }
 
@@ -188,7 +188,7 @@ export class ReplicaDiscovery {
   }
 
   async #pollModels(replicas: readonly RegisteredReplica[]): Promise<void> {
-    await this.#models.ask(replicas);
+    await this.#prober.ask(replicas);
     await this.#orLog(() => this.#inTurn(() => this.#publishNews()));
   }
 
@@ -220,8 +220,8 @@ export class ReplicaDiscovery {
     const names = new Set([...changes.added, ...changes.changed]);
     const fresh = this.#undrained().filter(({ name }) => names.has(name));
     // Whether the others answer is found out meanwhile.
-    void this.#models.ask(fresh.filter((replica) => !isAwaited(replica)));
-    await waitAtMost(PATIENCE_MS, this.#models.ask(fresh.filter(isAwaited)));
+    void this.#prober.ask(fresh.filter((replica) => !isAwaited(replica)));
+    await waitAtMost(PATIENCE_MS, this.#prober.ask(fresh.filter(isAwaited)));
     await this.#inTurn(() => this.#publishNews());
     return changes;
   }

@@ -1,7 +1,7 @@
 /*
  * The gateway's own requests to a replica: what it asks, and what the answers show.
  *
- * It never knows when a replica is asked, nor what follows: model-discovery.ts in #replicas/discovery and #replicas/health do.
+ * It never knows when a replica is asked, nor what follows: replica-prober.ts in #replicas/discovery and #replicas/health do.
  * Begin with probe.ts, then findings.ts.
  */
 

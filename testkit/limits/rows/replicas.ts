@@ -63,7 +63,7 @@ export const REPLICAS: readonly Limit[] = [
   },
   {
     what: "a replica's list of models",
-    source: inFile('src/replicas/discovery/model-discovery.ts', 'MAX_LIST_BYTES'),
+    source: inFile('src/replicas/discovery/replica-prober.ts', 'MAX_LIST_BYTES'),
     past: 'it is not read; its models stay unknown',
     proof: {
       send: async (size) => {

@@ -24,7 +24,7 @@ const MAX_VERSION_BYTES = 4096;
 /** The release in a vLLM's version; what follows it names the build. */
 const RELEASE = /^\d{1,4}\.\d{1,4}\.\d{1,4}/;
 
-export interface ModelDiscoveryCollaborators {
+export interface ReplicaProberCollaborators {
   /** Requests the configured health path from a replica. */
   readonly probeHealth: (replica: RegisteredReplica, timeoutMs: number) => Promise<ProbeResult>;
   readonly log: ReachabilityLog;
@@ -36,14 +36,14 @@ export interface ModelDiscoveryCollaborators {
  * Finds out whether replicas answer; which models and which engine they have, where the configuration says `auto`; and
  * a vLLM's release.
  */
-export class ModelDiscovery {
+export class ReplicaProber {
   readonly #timeoutMs: number;
-  readonly #collaborators: ModelDiscoveryCollaborators;
+  readonly #collaborators: ReplicaProberCollaborators;
   readonly #underWay = new Map<RegisteredReplica, Promise<void>>();
   #isStopped = false;
 
   /** @param timeoutMs how long a replica may take to answer */
-  constructor(timeoutMs: number, collaborators: ModelDiscoveryCollaborators) {
+  constructor(timeoutMs: number, collaborators: ReplicaProberCollaborators) {
     this.#timeoutMs = timeoutMs;
     this.#collaborators = collaborators;
   }
