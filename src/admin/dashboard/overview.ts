@@ -38,7 +38,7 @@ const trafficSchema = z
       .number()
       .min(0)
       .nullable()
-      .describe('What that GPU time costs, in `currency`; null if it is not known of any request.'),
+      .describe('What that GPU time costs, in `currency`, without costs in a former one; null if unknown.'),
     currency: z.string().nullable().describe('The currency of `cost`; null without one.'),
     ttft_p50_ms: milliseconds('The median time to the first token of streams'),
     ttft_p95_ms: milliseconds('The 95th percentile of the same'),

@@ -169,7 +169,7 @@ export async function composeDataPlane(
     }),
   );
   parts.add('export', { stop: ({ flushMs }) => metrics.shutdown(flushMs) });
-  const figures = startLiveFigures(() => ({
+  const figures = startLiveFigures(inEffect.config.currency, () => ({
     stats: telemetry.stats(),
     inflight: registry.all.reduce((sum, { shadow, inflight }) => sum + (shadow === null ? inflight : 0), 0),
     gpuCounts: new Map(

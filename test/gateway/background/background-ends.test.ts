@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '#testkit/certificates.ts';
+import type { Overview } from '#testkit/dashboard/made-overview.ts';
 import { createResponseStore } from '#testkit/engines/response-store.ts';
 import { answerJson, type ReplicaExchange, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
@@ -208,5 +209,27 @@ describe('a response in the background', () => {
     await second.gateway.close();
     const left = JSON.parse(await readFile(join(stateDir, 'background.json'), 'utf8')) as object;
     expect(left).toMatchObject({ responses: [], unfollowed: [] });
+  });
+
+  test('adds nothing to the costs of the last minute if its own are in the currency before a restart', async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), 'spangate-'));
+    onTestFinished(() => rm(stateDir, { recursive: true }));
+    const priced = { gpu_count: 2, gpu_hour_price: 3_600 };
+    const first = await startBackground({ currency: 'EUR' }, priced, { stateDir });
+    const id = await begin(first.gateway);
+    await first.gateway.close();
+    const keys = { ...priced, url: first.replica.url };
+    const { gateway } = await startBackground({ currency: 'USD' }, keys, { stateDir });
+    first.store.set(id, 'completed');
+    expect(await gateway.nextRecord()).toMatchObject({ response_id: id, currency: 'EUR' });
+    const lastMinute = async (): Promise<Overview['last_minute']> =>
+      ((await (await gateway.admin('/admin/overview')).json()) as Overview).last_minute;
+    expect(await lastMinute()).toMatchObject({ requests: 1, cost: null, currency: null });
+    first.store.set(await begin(gateway), 'completed');
+    const { cost = 0, currency } = await gateway.nextRecord();
+    expect(currency).toBe('USD');
+    const shown = await lastMinute();
+    expect(shown).toMatchObject({ requests: 2, currency: 'USD' });
+    expect(shown.cost).toBeCloseTo(cost, 9);
   });
 });

@@ -131,15 +131,18 @@ function toKind(before: Counters, now: Counters): CollectorState['kind'] | null 
 
 const SAMPLE_MS = 1_000;
 
-/** Starts to collect figures. Calls `readGauges` once per second. */
-export function startLiveFigures(readGauges: () => Gauges) {
+const withoutCost = ({ cost: _, ...record }: TrafficFacts): TrafficFacts => record;
+
+/** Starts to collect figures, with costs in one currency. Calls `readGauges` once per second. */
+export function startLiveFigures(currency: string, readGauges: () => Gauges) {
   const now = () => ({ nowMs: performance.now(), time: new Date().toISOString() });
   const live = new LiveFigures(readGauges(), now());
   const sample = () => live.sample(readGauges(), now());
   const timer = setInterval(sample, SAMPLE_MS).unref();
   return {
-    /** Counts a request that has just ended. */
-    add: (record: TrafficFacts) => live.add(record, performance.now()),
+    /** Counts a request that has just ended. One in the background may have begun before a restart with another currency. */
+    add: (record: TrafficFacts) =>
+      live.add((record.currency ?? currency) === currency ? record : withoutCost(record), performance.now()),
     /** The current and past figures. */
     figures() {
       sample();

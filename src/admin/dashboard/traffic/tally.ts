@@ -95,10 +95,8 @@ export class Tally {
     if (outcome !== null) this.#outcomes[outcome] += 1;
     this.#outputTokens += outputTokens;
     if (hasGpuTime) this.#gpuRequests += 1;
-    if (currency !== null) {
-      this.#costRequests += 1;
-      this.#currency = currency;
-    }
+    if (currency !== null) this.#costRequests += 1;
+    this.#currency = currency ?? this.#currency;
     if (ttftBucket >= 0) this.#ttft.add(ttftBucket);
     if (latencyBucket >= 0) this.#latency.add(latencyBucket);
   }
@@ -149,15 +147,14 @@ export class Tally {
 
   /** The figures of an interval of this length. Rates divide by at least one second. */
   toTraffic(seconds: number): Traffic {
-    const perSecond = (count: number): number => toRate(count, seconds);
     return {
       requests: this.#requests,
       errors: this.errors,
       clientErrors: this.#outcomes.client_error,
       canceled: this.#outcomes.canceled,
-      requestsPerSecond: perSecond(this.#requests),
+      requestsPerSecond: toRate(this.#requests, seconds),
       // A sum beyond 2^53 is not exact, and neither is what is left of it.
-      outputTokensPerSecond: perSecond(Math.max(0, this.#outputTokens)),
+      outputTokensPerSecond: toRate(Math.max(0, this.#outputTokens), seconds),
       // What is left after sums were taken away can be a little below zero.
       gpuSeconds: this.#gpuRequests === 0 ? null : Math.max(0, this.#gpuSeconds),
       cost: this.#costRequests === 0 ? null : { amount: Math.max(0, this.#cost), currency: this.#currency },

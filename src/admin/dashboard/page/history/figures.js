@@ -118,13 +118,14 @@ export function toKnownSpan({ since, kept }, nowMs) {
 }
 
 /**
- * Sums as figures of traffic. With prices in several currencies the cost is that of the first one.
+ * Sums as figures of traffic, with their cost in this currency.
  * @param {Sums} sums
  * @param {number} seconds
+ * @param {string} [currency]
  * @returns {Traffic}
  */
-export function toTraffic(sums, seconds) {
-  const [cost] = Object.entries(sums.costs);
+export function toTraffic(sums, seconds, currency = '') {
+  const cost = sums.costs[currency] ?? null;
   const perSecond = (/** @type {number} */ count) => count / Math.max(seconds, 1);
   return {
     requests: sums.requests,
@@ -134,8 +135,8 @@ export function toTraffic(sums, seconds) {
     requests_per_s: perSecond(sums.requests),
     output_tokens_per_s: perSecond(sums.completion_tokens),
     gpu_seconds: sums.gpu_seconds === 0 ? null : sums.gpu_seconds,
-    cost: cost?.[1] ?? null,
-    currency: cost?.[0] ?? null,
+    cost,
+    currency: cost === null ? null : currency,
     ttft_p50_ms: sums.ttft_ms.p50,
     ttft_p95_ms: sums.ttft_ms.p95,
     latency_p50_ms: sums.e2e_ms.p50,
@@ -155,14 +156,18 @@ export function nameOf(row, dimension) {
 }
 
 /**
- * Rows of models or of tenants as the tables of the live figures have them.
+ * Rows of models or of tenants as the tables of the live figures have them: all costs in the first currency of the range.
  * @param {UsageJson} usage
  * @param {'model' | 'tenant'} dimension
  * @param {number} seconds
  * @returns {Overview['models']}
  */
-export function toParts({ rows }, dimension, seconds) {
-  return rows.map((row) => ({ name: nameOf(row, dimension), last_minute: toTraffic(row, seconds) }));
+export function toParts({ rows, total }, dimension, seconds) {
+  const [currency] = Object.keys(total.costs);
+  return rows.map((row) => ({
+    name: nameOf(row, dimension),
+    last_minute: toTraffic(row, seconds, currency),
+  }));
 }
 
 /** Reasons of a client that left: it did not fail. */

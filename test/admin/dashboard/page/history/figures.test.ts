@@ -72,6 +72,21 @@ test('the parts of a range are named: those that are not known, and all others',
   expect(parts[0]?.last_minute).toMatchObject({ requests: 240, requests_per_s: 4 });
 });
 
+test('the costs of a range are all in the currency that the head of their column names', () => {
+  const rows = [
+    makeRow({ tenant: 'acme' }, { costs: { EUR: 4, USD: 3 } }),
+    makeRow({ tenant: 'late' }, { costs: { USD: 5 } }),
+    makeRow({ tenant: 'swapped' }, { costs: { USD: 6, EUR: 7 } }),
+  ];
+  const total = makeSums({ costs: { EUR: 11, USD: 14 } });
+  const parts = toParts(makeUsage({ rows, total, by: ['tenant'] }), 'tenant', 60);
+  expect(parts.map(({ last_minute: { cost, currency } }) => [cost, currency])).toEqual([
+    [4, 'EUR'],
+    [null, null],
+    [7, 'EUR'],
+  ]);
+});
+
 test('a client that left is no reason of a failure', () => {
   const rows = [
     makeRow({ replica: 'a', model: 'm' }, { failures: { upstream_failed: 2, client_closed: 9, '499': 1 } }),
