@@ -258,12 +258,12 @@ function toKey({ descriptor }: MetricData, attributes: Attributes): string {
 /** Null if nothing was added. */
 function difference(now: Taken['value'], before: Taken['value']): Taken['value'] | null {
   if (typeof now === 'number' || typeof before === 'number') {
-    const added = Number(now) - Number(before);
+    // One that fell has begun again: its replica is another server now, or its thread has been replaced.
+    const added = Number(now) - (now < before ? 0 : Number(before));
     return added > 0 ? added : null;
   }
   const count = now.count - before.count;
   if (count === 0) return null;
-  const { boundaries } = now.buckets;
   const counts = now.buckets.counts.map((each, bucket) => each - (before.buckets.counts[bucket] ?? 0));
-  return { ...now, buckets: { boundaries, counts }, sum: now.sum - before.sum, count };
+  return { ...now, buckets: { ...now.buckets, counts }, sum: now.sum - before.sum, count };
 }

@@ -77,17 +77,26 @@ describe('as delta', () => {
 });
 
 /** A metric as the SDK has it, of one point. */
-const metric = (name: string, dataPointType: number, isMonotonic = true) =>
+const metric = (name: string, dataPointType: number, isMonotonic = true, value = 5) =>
   ({
     descriptor: { name, unit: '', description: '', valueType: 0 },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
     dataPointType,
     isMonotonic,
-    dataPoints: [{ attributes: {}, value: 5, startTime: [0, 0], endTime: [1, 0] }],
+    dataPoints: [{ attributes: {}, value, startTime: [0, 0], endTime: [1, 0] }],
   }) as unknown as MetricData;
 
 const GAUGE = 2;
 const SUM = 3;
+
+test('as delta a counter that has begun again, of a replica that is another server now, is sent whole', () => {
+  const differences = new Differences('delta');
+  const read = (value: number) => [metric('gateway.replica.gpu', SUM, true, value)];
+  differences.noteTaken(read(900));
+  expect(totalOf(differences.toSent(read(60)), 'gateway.replica.gpu')).toBe(60);
+  differences.noteTaken(read(60));
+  expect(totalOf(differences.toSent(read(100)), 'gateway.replica.gpu')).toBe(40);
+});
 
 test.each<[Temporality, string, MetricData, boolean]>([
   ['cumulative', 'a counter of records', metric('gateway.requests', SUM), false],
