@@ -268,10 +268,10 @@ export class LimitRows {
     return this.#limitsOf(name)?.maxInflight ?? null;
   }
 
-  /** Sets how many requests of a client may be in flight on this gateway; null: the idle share. */
+  /** Sets how many requests of a client, or of a former one, may be in flight on this gateway; null: the idle share. */
   setShare(name: string, share: number | null): void {
-    const limits = this.#limitsOf(name);
-    if (limits !== undefined) this.#table.setShare(limits.row, share);
+    const row = this.#rows.rowOf(name);
+    if (row !== undefined) this.#table.setShare(row, share);
   }
 
   /** Sets how many gateways divide the limits, and the rank of this one. */

@@ -324,6 +324,18 @@ describe('the limits of clients', () => {
     expect([rows.maxInflightOf('unknown'), table.isUnused(0)]).toEqual([null, true]);
   });
 
+  test('have the idle share when they come back, if theirs was given up while they were gone', () => {
+    const { rows } = startTenants(1);
+    const clients = [{ ...clientOf('a'), maxInflight: 8 }];
+    rows.assign(clients);
+    rows.divideBy(2, 0);
+    rows.setShare('a', 7);
+    rows.assign([]);
+    rows.setShare('a', null);
+    rows.assign(clients);
+    expect(rows.useOf('a', 'max_inflight')).toMatchObject({ allowed: 8, share: 4 });
+  });
+
   test('lose what a worker that died had in flight', () => {
     const { rows, table } = startTenants(2);
     rows.assign([clientOf('a'), clientOf('b')]);
