@@ -82,11 +82,12 @@ export function toTicks({ fromMs, untilMs }, most) {
   const steps = [...TICK_STEPS_MS, ...TICK_STEPS_H_MS];
   const step = steps.find((each) => (untilMs - fromMs) / each <= most) ?? steps.at(-1) ?? DAY_MS;
   // Midnight is a round time where the reader is.
-  const offsetMs = -new Date(untilMs).getTimezoneOffset() * MINUTE_MS;
+  const offsetMs = -new Date(fromMs).getTimezoneOffset() * MINUTE_MS;
   /** @type {number[]} */
   const ticks = [];
   for (let at = Math.ceil((fromMs + offsetMs) / step) * step - offsetMs; at < untilMs; at += step)
-    ticks.push(at);
+    // After a change of the clocks it is near midnight.
+    ticks.push(step < DAY_MS ? at : new Date(at + DAY_MS / 2).setHours(0, 0, 0, 0));
   return ticks;
 }
 

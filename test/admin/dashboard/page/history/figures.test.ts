@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeRow, makeSums, makeUsage } from '#testkit/dashboard/made-history.ts';
 import { MADE_AT, secondsAgo } from '#testkit/dashboard/made-overview.ts';
 import {
@@ -112,6 +112,25 @@ describe('ranges', () => {
     expect(toRange('constructor').name).toBe('5m');
     expect(toRange(null).name).toBe('5m');
   });
+
+  test.each([
+    ['Europe/Berlin', '2026-03-31T10:00:00Z'],
+    ['Europe/Berlin', '2026-10-27T10:00:00Z'],
+    ['Australia/Lord_Howe', '2026-10-06T10:00:00Z'],
+    ['America/Sao_Paulo', '2026-10-27T10:00:00Z'],
+  ])(
+    'the days of a week in %s until %s begin at midnight, each once, also when the clocks change',
+    (zone, end) => {
+      vi.stubEnv('TZ', zone);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      const untilMs = Date.parse(end);
+      const days = toTicks({ fromMs: untilMs - 7 * 24 * 60 * MINUTE_MS, untilMs }, 8).map(
+        (ms) => new Date(ms),
+      );
+      expect(days.map((day) => day.getHours() + day.getMinutes())).toEqual(days.map(() => 0));
+      expect(new Set(days.map((day) => day.getDate())).size).toBe(7);
+    },
+  );
 
   test.each(['5m', '1h', '1d', '7d'])('the marks of %s are inside of it, and not too many', (name) => {
     const span = { fromMs: NOW_MS - toRange(name).ms, untilMs: NOW_MS };
