@@ -63,9 +63,8 @@ export class InflightShares {
     this.#port = port;
   }
 
-  /** Sets the shares after the heartbeats of the gateways that are there, of which this one may be one. */
-  take(heartbeats: readonly SharesReport[], ownId: string): void {
-    const others = heartbeats.filter(({ id }) => id !== ownId);
+  /** Sets the shares after the heartbeats of the other gateways that are there. */
+  take(others: readonly SharesReport[], ownId: string): void {
     const ids = [ownId, ...others.map(({ id }) => id)].sort();
     const rank = ids.indexOf(ownId);
     this.#port.divideBy(ids.length, rank);
@@ -82,13 +81,10 @@ export class InflightShares {
         this.#port.setShare(name, null);
         continue;
       }
-      const told = ids.map((id) => reports.get(id)?.get(name));
-      const wanted = ids.map((id, index) => (id === ownId ? own.wanted : (told[index]?.wanted ?? 0)));
-      const held = ids.reduce(
-        (sum, id, index) =>
-          id === ownId ? sum : sum + (told[index]?.held ?? idleShareOf(limit, ids.length, index)),
-        0,
-      );
+      const told = ids.map((id) => (id === ownId ? { ...own, held: 0 } : reports.get(id)?.get(name)));
+      const wanted = told.map((each) => each?.wanted ?? 0);
+      const toHeld = (index: number) => told[index]?.held ?? idleShareOf(limit, ids.length, index);
+      const held = ids.reduce((sum, _, index) => sum + toHeld(index), 0);
       own.share = Math.max(1, Math.min(splitInflight(limit, wanted)[rank] ?? 0, limit - held));
       this.#port.setShare(name, own.share);
     }
@@ -128,18 +124,12 @@ export class InflightShares {
   #know(name: string): void {
     const known = this.#clients.get(name);
     if (known !== undefined) known.rest = REMEMBERED_HEARTBEATS;
-    else if (this.#clients.size < MAX_CLIENTS) {
-      this.#clients.set(name, {
-        inflight: 0,
-        wanted: 0,
-        wantedRest: 0,
-        rest: REMEMBERED_HEARTBEATS,
-        share: 0,
-      });
-    }
+    else if (this.#clients.size < MAX_CLIENTS)
+      this.#clients.set(name, { ...NEW_CLIENT, rest: REMEMBERED_HEARTBEATS });
   }
 }
 
+const NEW_CLIENT = { inflight: 0, wanted: 0, wantedRest: 0, share: 0 };
 const NOBODY: ReadonlyMap<string, InflightReport> = new Map();
 const NOTHING: InflightUse = { inflight: 0, refused: 0 };
 

@@ -28,6 +28,7 @@ import {
   type GatewayStatus,
   isJoined,
   mayServeAlone,
+  presentHeartbeats,
   toGatewayStatuses,
 } from './rules/liveness.ts';
 import { rampsOnJoining, toRampReports } from './rules/ramps.ts';
@@ -251,13 +252,14 @@ export class Fleet {
       const { foreign: ignored, ...read } = await store.read(this.#knownRevisions());
       foreign.push(...ignored);
       this.#clientUse.take(read.heartbeats, membership.state.id);
-      this.#inflightShares.take(read.heartbeats, membership.state.id);
       membership.handle({
         kind: 'read',
         syncStartedAtMs,
         ...read,
         newId: newLogicalTimestamp(membership.state.id),
       });
+      const others = presentHeartbeats(membership.state, performance.now());
+      this.#inflightShares.take(others, membership.state.id);
       this.#look(syncStartedAtMs);
       // The heartbeat acknowledges peers. They rely on being remembered after a restart.
       await membership.persist();

@@ -48,7 +48,8 @@ function createExchange() {
     store,
     sync(...gateways: readonly Gateway[]): void {
       for (const { id, shares } of gateways) {
-        shares.take([...store.values()], id);
+        const others = [...store.values()].filter((report) => report.id !== id);
+        shares.take(others, id);
         store.set(id, { id, running: shares.nextReport() });
       }
     },

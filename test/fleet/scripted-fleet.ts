@@ -76,6 +76,7 @@ export async function startScripted(
   const say = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
   const background = new Map<string, BackgroundCount>();
   const times = { untilMs: 0 };
+  const division = { gatewayCount: 0 };
   const drains = new Drains({
     shared: new SharedState(allocateSharedState(1)),
     file: {
@@ -106,7 +107,7 @@ export async function startScripted(
       takeInflight: () => new Map(),
       maxInflightOf: () => null,
       setShare: () => undefined,
-      divideBy: () => undefined,
+      divideBy: (gatewayCount) => void Object.assign(division, { gatewayCount }),
     },
     drains,
     background: () => background,
@@ -123,6 +124,8 @@ export async function startScripted(
     background,
     times,
     disk,
+    /** How many gateways divide the limits of clients, as it knows. */
+    division,
     /** What it says of a replica on which it has nothing of its own. */
     statusOf: (replica: string) => fleet.drainStatusOf(replica, NOBODY),
     async leave() {

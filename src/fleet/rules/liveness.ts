@@ -1,5 +1,6 @@
 import type { DrainState } from '#replicas/drain-state';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, STABLE_AFTER_MS } from '../timing.ts';
+import type { Heartbeat } from '../wire-format.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
 
 /** Whether the store can be read, and has been for long enough to contain every gateway that can reach it. */
@@ -53,6 +54,13 @@ export interface GatewayStatus {
   readonly version: string | null;
 }
 
+/** The latest heartbeats of the gateways that are there: a store that has lost its data does not have those that are valid. */
+export function presentHeartbeats({ peers, heartbeatIds }: FleetState, nowMs: number): readonly Heartbeat[] {
+  return [...peers].flatMap(([id, { heartbeat, validUntilMs }]) =>
+    heartbeatIds.has(id) || nowMs < validUntilMs ? (heartbeat ?? []) : [],
+  );
+}
+
 /** Lists the members of the fleet by name. `own`: what this gateway knows of itself. */
 export function toGatewayStatuses(
   state: FleetState,
@@ -62,10 +70,9 @@ export function toGatewayStatuses(
   const self = { name: state.name, id: state.id, isSelf: true, isAlive: true, ...own };
   const others = [...state.members].map(([id, name]) => {
     const { heartbeat = null, validUntilMs = 0 } = state.peers.get(id) ?? {};
-    const isAlive = heartbeat !== null && nowMs < validUntilMs;
-    const inflight = isAlive ? heartbeat.inflight.values().reduce((sum, count) => sum + count, 0) : null;
-    const version = isAlive ? (heartbeat.version ?? null) : null;
-    return { name, id, isSelf: false, isAlive, inflight, version };
+    const valid = nowMs < validUntilMs ? heartbeat : null;
+    const inflight = valid?.inflight.values().reduce((sum, count) => sum + count, 0) ?? null;
+    return { name, id, isSelf: false, isAlive: valid !== null, inflight, version: valid?.version ?? null };
   });
   return [self, ...others].sort((a, b) => (a.name < b.name || (a.name === b.name && a.id < b.id) ? -1 : 1));
 }
