@@ -418,10 +418,9 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutants[] = [
   {
     file: 'src/fleet/rules/liveness.ts',
     where: 'toGatewayStatuses',
-    why: 'A heartbeat is what makes a gateway valid, ids are unique, and any number above 0 sorts alike.',
+    why: 'Only a heartbeat makes a gateway valid, ids are unique, and any number above 0 sorts alike.',
     changes: [
       ['0', '1'],
-      ['heartbeat !== null && nowMs < validUntilMs', 'nowMs < validUntilMs'],
       ['a.id < b.id', 'a.id <= b.id'],
       ['1', '2'],
       ['1#2', '2'],

@@ -102,7 +102,7 @@ describe('a wrong command line ends with one line, a pointer to the help, and ex
 
 describe('the token of a command', () => {
   it('may be the read-only one if the command only reads', async () => {
-    const { url, calls } = await startAdmin(() => ({ body: {} }));
+    const { url, calls } = await startAdmin(() => ({ body: { exported: 0 } }));
     const env = { SVC_READ_TOKEN: 'read-token-of-the-test' };
     expect(await invoke(['stats', '--admin', url], env)).toMatchObject({ exitCode: 0 });
     expect(calls).toEqual(['GET /admin/stats Bearer read-token-of-the-test']);
@@ -147,7 +147,7 @@ describe('the token of a command', () => {
   });
 
   it('may be in a file, and is the admin token if both are set', async () => {
-    const { url, calls } = await startAdmin(() => ({ body: {} }));
+    const { url, calls } = await startAdmin(() => ({ body: { exported: 0 } }));
     const env = {
       SVC_ADMIN_TOKEN_FILE: await writeConfig('admin-token-of-the-test\n'),
       SVC_READ_TOKEN: 'read-token-of-the-test',
