@@ -8,8 +8,8 @@ const WRITE_INTERVAL_MS = 1_000;
 export class BackgroundStore {
   readonly #file: StateFile<StoredBackground>;
   readonly #print: () => string;
-  #lastWrite: Promise<boolean> = Promise.resolve(true);
-  #stored = Promise.withResolvers<void>();
+  #latestWrite = Promise.resolve(true);
+  #nextWrite = Promise.withResolvers<boolean>();
   #timer: NodeJS.Timeout | undefined;
   #lastMs = Number.NEGATIVE_INFINITY;
   /** Whether the file differs from what it should be. */
@@ -34,35 +34,34 @@ export class BackgroundStore {
     this.#isStale = true;
     if (this.#isClosed) return;
     const inMs = Math.max(0, this.#lastMs + WRITE_INTERVAL_MS - performance.now());
-    this.#timer ??= setTimeout(() => {
-      this.#lastWrite = this.#write();
-    }, inMs).unref();
+    this.#timer ??= setTimeout(() => void this.#write(), inMs).unref();
   }
 
-  /** Resolves when what has changed is on disk, or could not be written. */
-  untilStored(): Promise<void> {
-    return this.#stored.promise;
+  /** Resolves when what has changed was written, with whether it is on disk. */
+  untilStored(): Promise<boolean> {
+    return this.#nextWrite.promise;
   }
 
   /** Writes the last content. Returns whether it is on disk. */
   async close(): Promise<boolean> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    return await (this.#isStale ? this.#write() : this.#lastWrite);
+    if (this.#isStale) await this.#write();
+    return await this.#latestWrite;
   }
 
-  async #write(): Promise<boolean> {
+  async #write(): Promise<void> {
     this.#timer = undefined;
     this.#lastMs = performance.now();
     this.#isStale = false;
-    const { resolve } = this.#stored;
-    this.#stored = Promise.withResolvers();
+    const { promise, resolve } = this.#nextWrite;
+    this.#latestWrite = promise;
+    this.#nextWrite = Promise.withResolvers();
     const isStored = await this.#file.write(this.#print()).then(
       () => true,
       () => false, // the file tells of it
     );
     if (!isStored) this.changed();
-    resolve();
-    return isStored;
+    resolve(isStored);
   }
 }

@@ -23,10 +23,10 @@ export interface Gap {
  * - `damaged`: sums of theirs in the file are not what was written, and are left out
  * - `waiting`: they cannot be written now, and are in the history as soon as they can
  */
-export type GapReason = EndedReason | 'behind' | 'unencodable' | 'waiting' | 'damaged';
+export type GapReason = (typeof ENDED_REASONS)[number] | 'behind' | 'unencodable' | 'waiting' | 'damaged';
 
 /** Those whose times are of the ends of records. */
-type EndedReason = 'killed' | 'off' | 'thread_ended' | 'lost';
+export const ENDED_REASONS = ['killed', 'off', 'thread_ended', 'lost'] as const;
 
 /** Two gaps of one reason as one. */
 export function joinGaps(a: Gap, b: Gap): Gap {

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { COMMANDS } from '#cli/arguments';
 import { findConfigPath, UsageError } from '#cli/command';
 import type { Environment } from '#config/secrets';
-import { parseDuration } from '#config/values';
+import { parseDuration, parsePercent } from '#config/values';
 import { fillCommand } from './restart/fill-command.ts';
 
 const VERDICT_MODES = COMMANDS.rollout.options.verdict.words;
@@ -159,7 +159,8 @@ function toMs(option: string, text: string | undefined): number | undefined {
 }
 
 function toPercent(text: string | undefined): string | undefined {
-  if (text !== undefined && !/^(?![0.]+%)(?:\d{1,2}(?:\.\d{1,2})?|100)%$/.test(text))
+  // With 0% it would serve nobody, and never be judged.
+  if (text !== undefined && !parsePercent(text))
     throw new UsageError("option '--shadow' needs per cent such as 5%");
   return text;
 }

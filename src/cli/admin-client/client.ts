@@ -114,10 +114,8 @@ export function createAdminClient(
           read(await fetch(url, { method, ...content, redirect: 'error', signal: end })),
         );
       } catch (error) {
-        throw new UnreachableError(
-          `cannot reach the admin API at ${baseUrl}: ${toReason(error, url)}`,
-          error,
-        );
+        const reason = toReason(error, url);
+        throw new UnreachableError(`cannot reach the admin API at ${baseUrl}: ${reason}`, error);
       }
       const answer = parseJson(response.text);
       if (response.isOk && isAnswer(path, answer)) return answer;
@@ -209,8 +207,8 @@ async function beforeDeadline<T>(
   const end = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   const { promise: ended, reject } = Promise.withResolvers<never>();
   end.throwIfAborted();
-  const late = new StartError(`no answer within ${timeoutMs / 1000}s`);
-  end.addEventListener('abort', () => reject(deadline.aborted ? late : end.reason));
+  const why = () => (deadline.aborted ? new StartError(`no answer within ${timeoutMs / 1000}s`) : end.reason);
+  end.addEventListener('abort', () => reject(why()));
   return await Promise.race([work(end), ended]);
 }
 

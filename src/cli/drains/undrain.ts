@@ -50,18 +50,16 @@ export async function undrain(invocation: Invocation): Promise<number> {
   return 1;
 }
 
-/** `asked`: whether a ramp was asked for. */
-function toSentence(name: string, answer: unknown, asked: boolean): string {
+function toSentence(name: string, answer: unknown, isRampAsked: boolean): string {
   if (memberOf(memberOf(answer, 'replica'), 'absent') === true) {
     return `${name} is undrained, but is not a replica now: it takes requests as soon as it is one`;
   }
   const wasDrained = memberOf(answer, 'was_drained') === true;
   const work = memberOf(memberOf(answer, 'replica'), 'shadow') == null ? 'takes requests' : 'gets copies';
   const durationMs = memberOf(memberOf(memberOf(answer, 'replica'), 'ramp'), 'duration_ms');
-  if (!wasDrained) return `${name} ${work} (it was not drained${asked ? ', so no ramp begins' : ''})`;
-  const ramp =
-    typeof durationMs === 'number' ? `, more and more of them for ${printDuration(durationMs)}` : '';
-  return `${name} ${work} again${ramp}`;
+  if (!wasDrained) return `${name} ${work} (it was not drained${isRampAsked ? ', so no ramp begins' : ''})`;
+  if (typeof durationMs !== 'number') return `${name} ${work} again`;
+  return `${name} ${work} again, more and more of them for ${printDuration(durationMs)}`;
 }
 
 interface WaitEnd {

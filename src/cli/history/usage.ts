@@ -4,6 +4,7 @@ import { type Cell, type Column, createPaint, type Paint, tableWidthOf, toTable 
 import { printJson } from '../print-json.ts';
 import { toCostText } from '../tables/cost-text.ts';
 import { toCsv, toCsvName } from '../tables/csv.ts';
+import { toFigureText } from '../tables/figure-text.ts';
 import { openHistories, reportLacks, toSpanQuery } from './history-gateways.ts';
 import type { LocalTime } from './local-time.ts';
 import { COUNTS, sumUsage, type Times, type Usage, type UsageRow, type UsageSums } from './usage-sums.ts';
@@ -118,9 +119,7 @@ function toNames({ group, other }: UsageRow): readonly string[] {
 }
 
 function toSeconds(seconds: number): string {
-  return seconds === 0
-    ? UNKNOWN
-    : `${seconds < 100 ? seconds.toFixed(1) : Math.round(seconds).toLocaleString('en')} s`;
+  return seconds === 0 ? UNKNOWN : `${toFigureText(seconds, 100)} s`;
 }
 
 function toCosts({ costs }: UsageSums): string {
@@ -129,7 +128,7 @@ function toCosts({ costs }: UsageSums): string {
 }
 
 function toMs(ms: number | null): string {
-  return ms === null ? UNKNOWN : `${ms < 10 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en')} ms`;
+  return ms === null ? UNKNOWN : `${toFigureText(ms, 10)} ms`;
 }
 
 /** Formats usage as comma-separated values (RFC 4180), with a line of heads. A cost has a column for each currency. */

@@ -1,5 +1,6 @@
 import { memberOf } from '#base/parsed';
 import { shorten, toOneLine, widthOf } from '#cli/terminal';
+import { toFigureText } from '../tables/figure-text.ts';
 
 /** On a narrower terminal the lines of the head are cut: folded, they would take the place of the rows. */
 const LEAST_FOLDED = 60;
@@ -29,5 +30,5 @@ export function toIdentity(gateway: unknown): readonly string[] {
 /** One decimal for fractions below 100, otherwise none but thousands separators. */
 export function toDecimal(value: unknown): string {
   if (typeof value !== 'number') return '-';
-  return Number.isInteger(value) || value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(1);
+  return Number.isInteger(value) ? value.toLocaleString('en') : toFigureText(value, 100);
 }

@@ -37,9 +37,8 @@ export async function records(invocation: Invocation): Promise<number> {
   const [client, another] = await openGateways(values, env);
   if (client === undefined || another !== undefined)
     throw new UsageError("several '--admin' need '--since', '--request' or '--trace'");
-  const look = { asJson: values.json === true, isWide: values.wide === true };
-  const zone = values['time-zone'] === undefined ? {} : { time: toSpanQuery(values).time };
-  const write = createWriter(invocation, { ...look, ...zone });
+  const time = values['time-zone'] === undefined ? undefined : toSpanQuery(values).time;
+  const write = createWriter(invocation, values, time);
   const first = await client.call('GET', toPath(search, 0));
   write(first);
   if (values.follow) await follow(client, invocation, { first, intervalMs, filters: search.filters, write });
@@ -81,11 +80,7 @@ async function historicRecords(
       : await findRecords(clients, id);
   reportLacks(stderr, found.answers, time);
   if (found.hasMore) stderr.write('gateway: more records match: give a larger --limit, or a shorter span\n');
-  const write = createWriter(invocation, {
-    asJson: values.json === true,
-    isWide: values.wide === true,
-    time,
-  });
+  const write = createWriter(invocation, values, time);
   write({ records: found.records });
   if (!values.json && found.records.length === 0) stdout.write(`no records in this span (${time.zone})\n`);
   return 0;
@@ -133,7 +128,8 @@ function toPath({ filters, limit }: Search, after: number): string {
 /** Returns a function that prints the records of an answer, oldest first, below one line of heads. */
 function createWriter(
   { env, stdout }: Invocation,
-  { asJson, isWide, time }: { readonly asJson: boolean; readonly isWide: boolean; readonly time?: LocalTime },
+  { json, wide }: Pick<Historic, 'json' | 'wide'>,
+  time?: LocalTime,
 ): (answer: unknown) => void {
   const toLines = createRecordTable(createPaint(stdout, env), time);
   const toJsonLines = (found: readonly unknown[]) =>
@@ -141,7 +137,7 @@ function createWriter(
   return (answer) => {
     const found = itemsOf(answer, 'records').toReversed();
     // The terminal may have another size by now.
-    stdout.write(asJson ? toJsonLines(found) : toLines(found, isWide ? null : tableWidthOf(stdout)));
+    stdout.write(json ? toJsonLines(found) : toLines(found, wide ? null : tableWidthOf(stdout)));
   };
 }
 

@@ -6,6 +6,7 @@ import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, type Style, toOneLine } from '#cli/terminal';
 import { parseDuration } from '#config/values';
 import { printJson } from '../print-json.ts';
+import { toTimeText } from '../tables/time-text.ts';
 
 /** As those of `gateway rollout`: 1 and 2 say that there is no verdict. */
 export const EXIT_CODES = { good: 0, bad: 3, undecided: 4 } as const;
@@ -59,12 +60,9 @@ function toSince(text: string | undefined): string | null {
   return new Date(epochMs).toISOString();
 }
 
-/** A time of the admin API to the second, as people read it. */
-export const toSeconds = (time: unknown) => String(time).replace(/\.\d+Z$/, 'Z');
-
 /** Which requests were looked at, and of whom. */
 function toSpanLine(answer: unknown): string {
-  const [since, from, until] = ['since', 'from', 'until'].map((name) => toSeconds(memberOf(answer, name)));
+  const [since, from, until] = ['since', 'from', 'until'].map((name) => toTimeText(memberOf(answer, name)));
   const names = (list: string) => itemsOf(answer, list).map(String).join(', ');
   const older =
     memberOf(answer, 'complete') === false ? `; those since ${since} are asked for, but not kept` : '';

@@ -1,6 +1,7 @@
 import { memberOf } from '#base/parsed';
 import { type Column, createGrowingTable, type Paint, type Style } from '#cli/terminal';
 import { toCostCell } from './cost-text.ts';
+import { toFigureText } from './figure-text.ts';
 
 /** Formats records of the admin API as the next lines of a table of this width; null: as wide as they need. */
 export type RecordTable = (records: readonly unknown[], width: number | null) => string;
@@ -22,7 +23,7 @@ const toNumber = (toText: (value: number) => string) => (name: string) => (recor
 };
 
 const toCount = toNumber((count) => count.toLocaleString('en'));
-const toMs = toNumber((ms) => `${ms < 10 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en')} ms`);
+const toMs = toNumber((ms) => `${toFigureText(ms, 10)} ms`);
 const toSeconds = toNumber((seconds) => `${seconds.toFixed(seconds < 10 ? 3 : 1)} s`);
 
 /** A narrow terminal leaves out what the page leaves out, and the trace id, of which half is of no use. */

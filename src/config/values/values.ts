@@ -1,5 +1,5 @@
 /*
- * Durations and sizes as people write them, in the configuration and in options. Each is parsed to what the gateway uses,
+ * Durations, sizes and shares as people write them, in the configuration and in options. Each is parsed to what the gateway uses,
  * and printed back.
  *
  * It never knows which key or option has the value.
@@ -71,6 +71,11 @@ export function parsePeriod(text: string): number | null {
 /** Prints milliseconds as the shortest text that `parsePeriod` parses to the same number. */
 export function printPeriod(ms: number): string {
   return ms > 0 && ms % MS_PER_DAY === 0 ? `${ms / MS_PER_DAY}d` : printDuration(ms);
+}
+
+/** Parses `5%` or `0.25%`, from 0% to 100%, to a share; null if the text is neither. */
+export function parsePercent(text: string): number | null {
+  return /^(?:\d{1,2}(?:\.\d{1,2})?|100)%$/.test(text) ? Number.parseFloat(text) / 100 : null;
 }
 
 /** Parses `32MiB`, `512KiB`, `1.5GB` or `4096` to bytes; null if the text is not a size in whole bytes. */

@@ -2,7 +2,7 @@ import type { Finding, Producer } from '#conditions';
 import type { Fleet } from '#fleet';
 import { toShownName } from '#otel/base';
 import type { ReplicaRegistry } from '#replicas/registry';
-import { toList } from './list.ts';
+import { toList } from './finding-parts.ts';
 
 interface FleetSurroundings {
   readonly fleet: Pick<Fleet, 'failure' | 'gateways' | 'drainStatusOf'>;

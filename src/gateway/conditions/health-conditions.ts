@@ -1,5 +1,5 @@
 import type { ConditionBoard, ConditionId, Producer } from '#conditions';
-import { toList } from './list.ts';
+import { toList } from './finding-parts.ts';
 
 /** What health checks would have requests avoid. */
 const TROUBLES: ReadonlySet<ConditionId> = new Set<ConditionId>([

@@ -2,6 +2,7 @@ import type { PairLog } from '#comparisons';
 import type { Finding, Producer } from '#conditions';
 import { REASON_TEXTS } from '#replicas/reachability';
 import type { RegisteredReplica, ReplicaRegistry } from '#replicas/registry';
+import { toSince } from './finding-parts.ts';
 
 /** What is wrong with single replicas, as far as they themselves show it. A drained one is never wrong. */
 export function createReplicaProducer(
@@ -51,10 +52,6 @@ function toReachabilityFinding(
     default:
       return { id: 'replica_unreachable', subject, figures: { reason: REASON_TEXTS[reason] } };
   }
-}
-
-function toSince(since: string | null): { readonly sinceEpochMs?: number } {
-  return since === null ? {} : { sinceEpochMs: Date.parse(since) };
 }
 
 /** How far above the median of its peers is far. */

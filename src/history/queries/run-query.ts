@@ -4,6 +4,7 @@ import { toKey } from '../block-keys.ts';
 import type { QueryRefusal } from '../messages.ts';
 import {
   type Answer,
+  ENDED_REASONS,
   type Filters,
   type Gap,
   type GapReason,
@@ -27,7 +28,7 @@ import { queryUsage } from './query-usage.ts';
 const MAX_GAPS = 100;
 /** Gaps by when records ended may lack some of a span that ended before: few requests take longer. */
 const LONG_MS = 3_600_000;
-const BY_END = "reason IN ('killed', 'off', 'thread_ended', 'lost')";
+const BY_END = `reason IN ('${ENDED_REASONS.join("', '")}')`;
 /** What nobody has heard of is among the losses alone; what could not be encoded is a gap of its own. */
 const GAPS = `(SELECT * FROM gaps UNION ALL SELECT from_ms, to_ms, last_seq - first_seq + 1, 'lost' FROM losses
   WHERE is_known = 0 AND why <> 'unencodable')`;
@@ -62,7 +63,7 @@ export async function runQuery(store: HistoryStore, query: Query): Promise<Answe
       const { tenant } = query;
       const unknown = found.records.length > 0 ? [] : findUnknown(db, { tenant });
       // Its losses say which are lost.
-      const gaps = readGaps(db, query).filter(({ reason }) => reason !== 'lost');
+      const gaps = readGaps(db, query, [], 'gaps');
       return { kind: 'statement', ...found, kept: store.kept(), gaps, unknown };
     }
     case 'timeline':
@@ -96,12 +97,12 @@ function listEvents(db: DatabaseSync, { fromMs, untilMs, before, limit }: Timeli
 }
 
 /** The gaps of a span, the latest first, behind `others`. What is beyond the bound is joined: nothing that is missing is left out. */
-function readGaps(db: DatabaseSync, { fromMs, untilMs }: Span, others: readonly Gap[] = []): readonly Gap[] {
+function readGaps(db: DatabaseSync, span: Span, others: readonly Gap[] = [], table = GAPS): readonly Gap[] {
   const rows = db
     .prepare(
-      `SELECT * FROM ${GAPS} WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC`,
+      `SELECT * FROM ${table} WHERE from_ms < ? + ${LONG_MS} * (${BY_END}) AND to_ms >= ? ORDER BY from_ms DESC`,
     )
-    .all(untilMs, fromMs);
+    .all(span.untilMs, span.fromMs);
   const read = rows.map(({ from_ms, to_ms, records, reason }) => ({
     fromMs: Number(from_ms),
     toMs: Number(to_ms),

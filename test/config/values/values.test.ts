@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseDuration, parseSize, printDuration, printSize } from '#config/values';
+import { parseDuration, parsePercent, parseSize, printDuration, printSize } from '#config/values';
 
 describe('a duration', () => {
   it.each([
@@ -86,5 +86,22 @@ describe('a size', () => {
         expect(parseSize(String(printSize(bytes)))).toBe(bytes);
       }),
     );
+  });
+});
+
+describe('a share', () => {
+  it.each([
+    ['0%', 0],
+    ['0.25%', 0.0025],
+    ['5%', 0.05],
+    ['12.5%', 0.125],
+    ['99.99%', 0.9999],
+    ['100%', 1],
+  ])('%s is read', (text, share) => {
+    expect(parsePercent(text)).toBeCloseTo(share, 12);
+  });
+
+  it.each(['', '5', '%', '101%', '100.5%', '1.234%', '-1%', '.5%', '5 %', '5%x'])('%j is refused', (text) => {
+    expect(parsePercent(text)).toBeNull();
   });
 });

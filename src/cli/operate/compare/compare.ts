@@ -6,9 +6,10 @@ import { type AdminClient, callVerdict, openAdmin, RefusedError } from '#cli/adm
 import { COMMANDS, parseOptions } from '#cli/arguments';
 import { type Invocation, UsageError } from '#cli/command';
 import { createPaint, toOneLine } from '#cli/terminal';
-import { parseDuration, printDuration } from '#config/values';
+import { parseDuration, parsePercent, printDuration } from '#config/values';
 import { printJson } from '../../print-json.ts';
-import { EXIT_CODES, toSeconds, VERDICT_STYLES } from '../verdict.ts';
+import { toTimeText } from '../../tables/time-text.ts';
+import { EXIT_CODES, VERDICT_STYLES } from '../verdict.ts';
 import { toHtmlReport } from './html-report.ts';
 import { type ComparedPairs, readPairs } from './read-pairs.ts';
 import { toSideRows } from './side-rows.ts';
@@ -29,9 +30,9 @@ export async function compare({ args, env, stdout, stderr, signals }: Invocation
   const [candidate = '', baseline = null] = positionals;
   const { shadow: share = '10%', for: length = '30m', tolerance = '1%', report, json, ...trust } = values;
   for (const [option, given] of Object.entries({ shadow: share, tolerance })) {
+    const parsed = parsePercent(given);
     // Without copies it would serve nobody, and never be judged.
-    const isNothing = option === 'shadow' && Number.parseFloat(given) === 0;
-    if (isNothing || !/^\d{1,2}(?:\.\d{1,2})?%$|^100%$/.test(given))
+    if (parsed === null || (option === 'shadow' && parsed === 0))
       throw new UsageError(`option '--${option}' needs per cent such as 10%`);
   }
   const forMs = parseDuration(length);
@@ -97,7 +98,7 @@ async function checkFree(admin: AdminClient, names: readonly string[]): Promise<
   for (const replica of itemsOf(await admin.call('GET', '/admin/replicas'), 'replicas')) {
     const name = String(memberOf(replica, 'name'));
     if (!names.includes(name) || typeof sinceOf(replica) !== 'string') continue;
-    const until = toSeconds(memberOf(memberOf(replica, 'shadow'), 'until'));
+    const until = toTimeText(memberOf(memberOf(replica, 'shadow'), 'until'));
     throw new StartError(
       `${name} is a shadow until ${until}, by another call: wait, or end that with POST /admin/replicas/${name}/unshadow`,
     );

@@ -1,7 +1,7 @@
 import { itemsOf, memberOf } from '#base/parsed';
 import { toOneLine } from '#cli/terminal';
 import { toCostText } from '../../tables/cost-text.ts';
-import { toSeconds } from '../verdict.ts';
+import { toTimeText } from '../../tables/time-text.ts';
 
 /** A measure, by the name that people have for it, with how many times that of its primary the shadow's value is. */
 export interface ComparedRatio {
@@ -71,7 +71,7 @@ export function readPairs(
   const outputs = memberOf(pairs, 'outputs');
   const tools = memberOf(pairs, 'tool_calls');
   const baseline = toSide(answer, 'baseline');
-  const times = ['since', 'until'].map((name) => toSeconds(memberOf(answer, name)));
+  const times = ['since', 'until'].map((name) => toTimeText(memberOf(answer, name)));
   return {
     title: toOneLine(`${candidate} beside ${baseline.names}`),
     verdict: toOneLine(String(memberOf(answer, 'verdict'))),

@@ -14,6 +14,7 @@ import {
   toTable,
 } from '#cli/terminal';
 import { printJson } from '../../print-json.ts';
+import { toTimeText } from '../../tables/time-text.ts';
 import { enterFullScreen, readKeys } from '../full-screen.ts';
 
 /** What can be asked of a rollout, and what is said when it was. */
@@ -140,7 +141,7 @@ function toRolloutTable(answer: unknown, look: Look): string {
     textOf(rollout, 'id'),
     toStateCell(rollout),
     `${memberOf(rollout, 'done_count')}/${memberOf(rollout, 'replica_count')}`,
-    textOf(rollout, 'started_at').replace(/\.\d+Z$/, 'Z'),
+    toTimeText(textOf(rollout, 'started_at')),
     toDriver(rollout),
     textOf(rollout, 'state') === 'stopped' ? toProblem(rollout) : textOf(rollout, 'sentence'),
   ]);
