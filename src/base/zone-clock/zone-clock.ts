@@ -45,16 +45,21 @@ export class ZoneClock {
     return this.#toEpochMs(Math.floor(wallMs / DAY_MS) * DAY_MS);
   }
 
+  /** When the clock shows a time: twice if it is set back over it, never if it leaves it out. */
+  momentsOf(wallMs: number): readonly number[] {
+    // It is at most 15 hours ahead of UTC, and shows each day once: what it shows never goes back by more than 3 hours.
+    const offsets = new Set([wallMs - 16 * HOUR_MS, wallMs + 16 * HOUR_MS].map((ms) => this.wallMs(ms) - ms));
+    return [...offsets].map((offset) => wallMs - offset).filter((ms) => this.wallMs(ms) === wallMs);
+  }
+
   /**
    * When the clock first shows a time. Where it leaves the time out, as some zones do with midnight, when it shows the first
    * time after it.
    */
   #toEpochMs(wallMs: number): number {
-    // It is at most 15 hours ahead of UTC, and shows each day once: what it shows never goes back by more than 3 hours.
+    const moments = this.momentsOf(wallMs);
+    if (moments.length > 0) return Math.min(...moments);
     let [low, high] = [wallMs - 16 * HOUR_MS, wallMs + 16 * HOUR_MS];
-    const offsets = new Set([low, high].map((ms) => this.wallMs(ms) - ms));
-    const exact = [...offsets].map((offset) => wallMs - offset).filter((ms) => this.wallMs(ms) === wallMs);
-    if (exact.length > 0) return Math.min(...exact);
     while (high - low > 1_000) {
       const middle = Math.floor((low + high) / 2_000) * 1_000;
       if (this.wallMs(middle) >= wallMs) high = middle;

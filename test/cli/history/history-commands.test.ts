@@ -258,3 +258,17 @@ it('shows times on the clock of a zone, also where it has no whole hours', () =>
   expect(new LocalTime('UTC').toCell('2026-01-01T00:00:00Z')).toBe('2026-01-01 00:00:00');
   expect(new LocalTime('UTC').toCell('soon')).toBe('-');
 });
+
+it.each([
+  // The clock in Berlin is set back from three to two.
+  ['Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-25 02:30:00+02:00'],
+  ['Europe/Berlin', '2026-10-25T01:30:00Z', '2026-10-25 02:30:00+01:00'],
+  ['Europe/Berlin', '2026-10-25T02:00:00Z', '2026-10-25 03:00:00'],
+  ['Europe/Berlin', '2026-10-24T23:59:59Z', '2026-10-25 01:59:59'],
+  // By half an hour.
+  ['Australia/Lord_Howe', '2026-04-04T14:45:00Z', '2026-04-05 01:45:00+11:00'],
+  ['Australia/Lord_Howe', '2026-04-04T15:15:00Z', '2026-04-05 01:45:00+10:30'],
+  ['UTC', '2026-10-25T01:30:00Z', '2026-10-25 01:30:00'],
+])('a table tells apart what the clock shows twice, in %s at %s', (zone, time, cell) => {
+  expect(new LocalTime(zone).toCell(time)).toBe(cell);
+});
