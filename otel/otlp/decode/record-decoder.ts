@@ -125,25 +125,12 @@ function readAttribute(reader: ProtobufReader, end: number): Pick<Decoded, 'key'
 function readValue(reader: ProtobufReader, end: number): AttributeValue | undefined {
   let value: AttributeValue | undefined;
   while (reader.next(end)) {
-    switch (reader.tag) {
-      case ANY_VALUE.string:
-        value = reader.text();
-        break;
-      case ANY_VALUE.bool:
-        value = reader.varint() !== 0;
-        break;
-      case ANY_VALUE.int:
-        value = Number(reader.int64());
-        break;
-      case ANY_VALUE.double:
-        value = reader.double();
-        break;
-      case ANY_VALUE.array:
-        value = readTexts(reader, reader.message());
-        break;
-      default:
-        reader.skip();
-    }
+    if (reader.tag === ANY_VALUE.string) value = reader.text();
+    else if (reader.tag === ANY_VALUE.bool) value = reader.varint() !== 0;
+    else if (reader.tag === ANY_VALUE.int) value = Number(reader.int64());
+    else if (reader.tag === ANY_VALUE.double) value = reader.double();
+    else if (reader.tag === ANY_VALUE.array) value = readTexts(reader, reader.message());
+    else reader.skip();
   }
   return value;
 }

@@ -48,25 +48,13 @@ function readAnyValue(reader: ProtobufReader, end: number, depth = 0): string {
   if (depth > MAX_DEPTH) throw new MalformedProtobufError();
   let value = '{}';
   while (reader.next(end)) {
-    switch (reader.tag) {
-      case ANY_VALUE.string:
-        value = `{"stringValue":${quote(reader.text())}}`;
-        break;
-      case ANY_VALUE.bool:
-        value = `{"boolValue":${reader.varint() !== 0}}`;
-        break;
-      case ANY_VALUE.int:
-        value = `{"intValue":"${reader.int64()}"}`;
-        break;
-      case ANY_VALUE.double:
-        value = `{"doubleValue":${toDoubleText(reader.double())}}`;
-        break;
-      case ANY_VALUE.array:
-        value = `{"arrayValue":{"values":${readItems(reader, reader.message(), depth)}}}`;
-        break;
-      default:
-        reader.skip();
-    }
+    if (reader.tag === ANY_VALUE.string) value = `{"stringValue":${quote(reader.text())}}`;
+    else if (reader.tag === ANY_VALUE.bool) value = `{"boolValue":${reader.varint() !== 0}}`;
+    else if (reader.tag === ANY_VALUE.int) value = `{"intValue":"${reader.int64()}"}`;
+    else if (reader.tag === ANY_VALUE.double) value = `{"doubleValue":${toDoubleText(reader.double())}}`;
+    else if (reader.tag === ANY_VALUE.array)
+      value = `{"arrayValue":{"values":${readItems(reader, reader.message(), depth)}}}`;
+    else reader.skip();
   }
   return value;
 }

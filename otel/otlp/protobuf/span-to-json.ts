@@ -33,58 +33,23 @@ function readSpan(reader: ProtobufReader, end: number): string {
   let status = '{"code":0}';
   let flags = 0;
   while (reader.next(end)) {
-    switch (reader.tag) {
-      case SPAN.traceId:
-        ids += `"traceId":"${reader.hex()}",`;
-        break;
-      case SPAN.spanId:
-        ids += `"spanId":"${reader.hex()}",`;
-        break;
-      case SPAN.traceState:
-        ids += `"traceState":${quote(reader.text())},`;
-        break;
-      case SPAN.parentSpanId:
-        ids += `"parentSpanId":"${reader.hex()}",`;
-        break;
-      case SPAN.name:
-        name = quote(reader.text());
-        break;
-      case SPAN.kind:
-        kind = reader.varint();
-        break;
-      case SPAN.startTime:
-        times += `"startTimeUnixNano":"${reader.fixed64()}",`;
-        break;
-      case SPAN.endTime:
-        times += `"endTimeUnixNano":"${reader.fixed64()}",`;
-        break;
-      case SPAN.attributes:
-        attributes += readKeyValue(reader, reader.message());
-        break;
-      case SPAN.droppedAttributesCount:
-        droppedAttributes = reader.varint();
-        break;
-      case SPAN.events:
-        events += readEvent(reader, reader.message());
-        break;
-      case SPAN.droppedEventsCount:
-        droppedEvents = reader.varint();
-        break;
-      case SPAN.links:
-        links += readLink(reader, reader.message());
-        break;
-      case SPAN.droppedLinksCount:
-        droppedLinks = reader.varint();
-        break;
-      case SPAN.status:
-        status = readStatus(reader, reader.message());
-        break;
-      case SPAN.flags:
-        flags = reader.fixed32();
-        break;
-      default:
-        reader.skip();
-    }
+    if (reader.tag === SPAN.traceId) ids += `"traceId":"${reader.hex()}",`;
+    else if (reader.tag === SPAN.spanId) ids += `"spanId":"${reader.hex()}",`;
+    else if (reader.tag === SPAN.traceState) ids += `"traceState":${quote(reader.text())},`;
+    else if (reader.tag === SPAN.parentSpanId) ids += `"parentSpanId":"${reader.hex()}",`;
+    else if (reader.tag === SPAN.name) name = quote(reader.text());
+    else if (reader.tag === SPAN.kind) kind = reader.varint();
+    else if (reader.tag === SPAN.startTime) times += `"startTimeUnixNano":"${reader.fixed64()}",`;
+    else if (reader.tag === SPAN.endTime) times += `"endTimeUnixNano":"${reader.fixed64()}",`;
+    else if (reader.tag === SPAN.attributes) attributes += readKeyValue(reader, reader.message());
+    else if (reader.tag === SPAN.droppedAttributesCount) droppedAttributes = reader.varint();
+    else if (reader.tag === SPAN.events) events += readEvent(reader, reader.message());
+    else if (reader.tag === SPAN.droppedEventsCount) droppedEvents = reader.varint();
+    else if (reader.tag === SPAN.links) links += readLink(reader, reader.message());
+    else if (reader.tag === SPAN.droppedLinksCount) droppedLinks = reader.varint();
+    else if (reader.tag === SPAN.status) status = readStatus(reader, reader.message());
+    else if (reader.tag === SPAN.flags) flags = reader.fixed32();
+    else reader.skip();
   }
   return (
     `{${ids}"name":${name},"kind":${kind},${times}"attributes":${toList(attributes)},` +
@@ -100,22 +65,11 @@ function readEvent(reader: ProtobufReader, end: number): string {
   let time = 0n;
   let droppedAttributes = 0;
   while (reader.next(end)) {
-    switch (reader.tag) {
-      case EVENT.time:
-        time = reader.fixed64();
-        break;
-      case EVENT.name:
-        name = quote(reader.text());
-        break;
-      case EVENT.attributes:
-        attributes += readKeyValue(reader, reader.message());
-        break;
-      case EVENT.droppedAttributesCount:
-        droppedAttributes = reader.varint();
-        break;
-      default:
-        reader.skip();
-    }
+    if (reader.tag === EVENT.time) time = reader.fixed64();
+    else if (reader.tag === EVENT.name) name = quote(reader.text());
+    else if (reader.tag === EVENT.attributes) attributes += readKeyValue(reader, reader.message());
+    else if (reader.tag === EVENT.droppedAttributesCount) droppedAttributes = reader.varint();
+    else reader.skip();
   }
   return (
     `,{"attributes":${toList(attributes)},"name":${name},` +
@@ -131,25 +85,12 @@ function readLink(reader: ProtobufReader, end: number): string {
   let droppedAttributes = 0;
   let flags = 0;
   while (reader.next(end)) {
-    switch (reader.tag) {
-      case LINK.traceId:
-        traceId = reader.hex();
-        break;
-      case LINK.spanId:
-        spanId = reader.hex();
-        break;
-      case LINK.attributes:
-        attributes += readKeyValue(reader, reader.message());
-        break;
-      case LINK.droppedAttributesCount:
-        droppedAttributes = reader.varint();
-        break;
-      case LINK.flags:
-        flags = reader.fixed32();
-        break;
-      default:
-        reader.skip();
-    }
+    if (reader.tag === LINK.traceId) traceId = reader.hex();
+    else if (reader.tag === LINK.spanId) spanId = reader.hex();
+    else if (reader.tag === LINK.attributes) attributes += readKeyValue(reader, reader.message());
+    else if (reader.tag === LINK.droppedAttributesCount) droppedAttributes = reader.varint();
+    else if (reader.tag === LINK.flags) flags = reader.fixed32();
+    else reader.skip();
   }
   return (
     `,{"attributes":${toList(attributes)},"spanId":"${spanId}","traceId":"${traceId}",` +
