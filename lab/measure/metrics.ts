@@ -1,7 +1,7 @@
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import type { RequestRecord } from '#otel/record/registry';
 import { startProgram } from '#testkit/programs/program.ts';
-import { METRICS } from '../../otel/metrics/metric-names.ts';
+import { METRICS } from '../../otel/metrics/metric-table.ts';
 import { RecordMetrics } from '../../otel/metrics/record-metrics.ts';
 
 const USAGE = `npm run lab -- measure/metrics

@@ -3,7 +3,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import type { ExportStats } from '#otel/queue';
 import { SEMCONV } from '#otel/record/registry';
 import { type Interval, type Series, toSumData } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { METRICS } from './metric-table.ts';
 
 /** What the metrics show of the export. */
 export interface ExportState {

@@ -3,7 +3,7 @@
  * Prometheus and over OTLP.
  *
  * It never knows a span.
- * Begin with start-metrics.ts and record-series.ts; metric.ts bounds how many series each metric has, record-metrics.ts which names.
+ * Begin with start-metrics.ts and record-series.ts; metric.ts bounds how many series each metric has, bounded-names.ts which names.
  */
 
 export {

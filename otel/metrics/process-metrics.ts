@@ -5,7 +5,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { SEMCONV } from '#otel/record/registry';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { type Interval, type MetricDefinition, type Series, toGaugeData, toSumData } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { METRICS } from './metric-table.ts';
 
 /** How much of a resource the gateway uses, and how much it may use at most. */
 export interface Usage {

@@ -2,6 +2,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { toErrorType, toFailureType, toLastAttemptOutcome } from '#otel/outcome';
 import type { GenAiNames } from '#otel/record';
 import type { RequestRecord } from '#otel/record/registry';
+import { BoundedNames } from './bounded-names.ts';
 import { ClientMetrics, isOperation } from './client-series.ts';
 import { type Interval, SERIES_PER_PIECE } from './metric-data.ts';
 import {
@@ -28,9 +29,6 @@ export interface RecordMetricsSettings extends CommonLabels {
 
 /** How many combinations of labels are cached with their series. */
 const MAX_CACHED_SERIES = 4096;
-
-/** The name for all names without their own series (semantic conventions, `error.type` and others). */
-const OTHER = '_OTHER';
 
 /**
  * Counts records. It keeps the sums itself: the SDK's instruments hash the attributes of every measurement, which costs
@@ -107,27 +105,4 @@ export class RecordMetrics {
 /** Why a request that is no error on its span had no success: a 4xx, or a client that disconnected. */
 function toFailure(record: Readonly<RequestRecord>): string | undefined {
   return record.error_type ?? (record.status >= 400 ? String(record.status) : undefined);
-}
-
-/**
- * Bounds the names that clients choose. A name is kept if it is known, or if it is one of the first `maxCount` other
- * names with which a request succeeded. Any other name becomes `_OTHER`.
- */
-class BoundedNames {
-  readonly #isKnown: (name: string) => boolean;
-  readonly #maxCount: number;
-  readonly #admitted = new Set<string>();
-
-  constructor(maxCount: number, isKnown: (name: string) => boolean = () => false) {
-    this.#isKnown = isKnown;
-    this.#maxCount = maxCount;
-  }
-
-  /** The name, or `_OTHER`; undefined stays undefined. Only a request that succeeded admits a new name. */
-  toLabel(name: string | undefined, hasSucceeded: boolean): string | undefined {
-    if (name === undefined || this.#admitted.has(name) || this.#isKnown(name)) return name;
-    if (!hasSucceeded || this.#admitted.size >= this.#maxCount) return OTHER;
-    this.#admitted.add(name);
-    return name;
-  }
 }

@@ -3,7 +3,7 @@ import { type AttemptOutcome, toFailedAttemptOutcome } from '#otel/outcome';
 import { OPERATIONS, providerOf, RECORD_FIELDS, type RequestRecord, SEMCONV } from '#otel/record/registry';
 import { type BoundMetric, createCounter, createHistogram } from './metric.ts';
 import type { RequestTrace } from './metric-data.ts';
-import { ATTEMPT, METRICS } from './metric-names.ts';
+import { ATTEMPT, METRICS } from './metric-table.ts';
 
 /** The source of the attributes of a request's series. */
 export interface RequestLabels {

@@ -2,7 +2,7 @@ import type { Attributes } from '@opentelemetry/api';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { ADMIN_ACTION, RECORD_FIELDS, SEMCONV } from '#otel/record/registry';
 import { type Interval, type MetricDefinition, type Series, toGaugeData, toSumData } from './metric-data.ts';
-import { METRICS } from './metric-names.ts';
+import { METRICS } from './metric-table.ts';
 
 /** What the metrics show of one replica. */
 export interface ReplicaState {

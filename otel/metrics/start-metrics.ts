@@ -9,7 +9,7 @@ import { type EventLoopDelayMemory, publishEventLoopDelay, readEventLoopDelays }
 import { ExportMetrics, type ExportState } from './export-metrics.ts';
 import { type ExpositionFormat, toExposition } from './exposition.ts';
 import { type Interval, type Series, toPieces, toSumData } from './metric-data.ts';
-import { CONDITION, COPY, DISCOVERY, METRICS } from './metric-names.ts';
+import { CONDITION, COPY, DISCOVERY, METRICS } from './metric-table.ts';
 import {
   type GatewayState,
   type ProcessState,

@@ -1,6 +1,6 @@
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { type Interval, toGaugeData, toSumData } from './metric-data.ts';
-import { METRICS, VERDICT } from './metric-names.ts';
+import { METRICS, VERDICT } from './metric-table.ts';
 
 /** A comparison of replicas that goes on. There are few. */
 export interface ComparisonState {

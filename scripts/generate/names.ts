@@ -5,7 +5,7 @@ import { renderAttributes } from './render-attributes.ts';
 import { renderClientMetrics } from './render-client-metrics.ts';
 import {
   renderDashboardFields,
-  renderMetricNames,
+  renderMetricTable,
   renderNames,
   renderRecordSchema,
   renderRecordType,
@@ -14,7 +14,7 @@ import { renderLedgerDocs, renderMetricDocs, renderRecordDocs } from './render-r
 
 /*
  * Generates from otel/record/registry/ (`npm run generate`): otel/record/registry/attribute-names.ts, otel/record/registry/request-record.ts,
- * otel/record/record-attributes.ts, otel/metrics/metric-names.ts, otel/metrics/client-metric-rows.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
+ * otel/record/record-attributes.ts, otel/metrics/metric-table.ts, otel/metrics/client-metric-rows.ts, src/admin/record-schema.ts, src/admin/dashboard/page/records/record-fields.js, and the
  * tables of docs/record.md, docs/metrics.md and docs/internals/ledger-form.md. A test fails when they are out of date.
  */
 
@@ -28,7 +28,7 @@ await writeFile(
   join(root, 'src/admin/dashboard/page/records/record-fields.js'),
   renderDashboardFields(registry),
 );
-await writeFile(join(root, 'otel/metrics/metric-names.ts'), renderMetricNames(registry));
+await writeFile(join(root, 'otel/metrics/metric-table.ts'), renderMetricTable(registry));
 await writeFile(join(root, 'otel/metrics/client-metric-rows.ts'), renderClientMetrics(registry));
 for (const [file, render] of [
   ['docs/record.md', renderRecordDocs],

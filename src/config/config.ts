@@ -4,7 +4,7 @@
  *
  * It never knows who uses a setting.
  * Begin with schema.ts, then load.ts; schema/keys.ts says how a key becomes a setting,
- * reload-plan.ts which changes need a restart.
+ * schema/ which keys need a restart; reload-plan.ts compares two configurations.
  */
 
 export { parseClientsFile } from './clients-file.ts';

@@ -20,7 +20,7 @@ export interface InflightPort {
   takeInflight(): ReadonlyMap<string, InflightUse>;
   /** `max_inflight` of a client; null: it has none, or this gateway does not know it. */
   maxInflightOf(name: string): number | null;
-  /** Sets how many requests of a client may be in flight here; null: the idle share. */
+  /** Sets how many requests of a client may be in flight here; null: the idle share, which is an even one. */
   setShare(name: string, share: number | null): void;
   /** Sets how many gateways divide the limits, and the rank of this one: the idle share follows from it. */
   divideBy(gatewayCount: number, rank: number): void;

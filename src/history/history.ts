@@ -4,7 +4,7 @@
  *
  * It never knows a request: it hears of records that have ended and of actions, and nothing waits for it.
  * Begin with recorded-history.ts, then feed/record-feed.ts (what each record costs), store/history-store.ts (what one
- * transaction writes), store/usage-store.ts (what is summed as `other`) and queries/run-query.ts.
+ * transaction writes), store/retention.ts (what goes first when it is full), store/usage-store.ts (what is summed as `other`) and queries/run-query.ts.
  */
 
 import { explainFileCode } from '#base';

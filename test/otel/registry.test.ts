@@ -12,7 +12,7 @@ import { renderAttributes } from '../../scripts/generate/render-attributes.ts';
 import { renderClientMetrics } from '../../scripts/generate/render-client-metrics.ts';
 import {
   renderDashboardFields,
-  renderMetricNames,
+  renderMetricTable,
   renderNames,
   renderRecordSchema,
   renderRecordType,
@@ -43,7 +43,7 @@ test('every generated list of the record fields is up to date', async () => {
 });
 
 test('the metric names and the tables of docs/metrics.md are up to date', async () => {
-  expect(await read('otel/metrics/metric-names.ts'), advice).toBe(renderMetricNames(registry));
+  expect(await read('otel/metrics/metric-table.ts'), advice).toBe(renderMetricTable(registry));
   expect(await read('otel/metrics/client-metric-rows.ts'), advice).toBe(renderClientMetrics(registry));
   const docs = await read('docs/metrics.md');
   expect(docs, advice).toBe(renderMetricDocs(docs, registry));

@@ -2,7 +2,7 @@
 export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'Memory of what can be made again: past it, some work is repeated.': [
     'src/wire/client/tls-acceptor.ts#MAX_KNOWN_NAMES',
-    'src/replicas/health/stream-times.ts#MAX_AGE_MS',
+    'src/replicas/health/silence-learner.ts#MAX_AGE_MS',
     'src/access/limits/tenant-limits.ts#MAX_KNOWN',
     'src/proxy/record/prefix-hashes.ts#MAX_STARTS',
     'src/proxy/response/events/event-pattern.ts#MAX_PATTERN_BYTES',
@@ -136,8 +136,8 @@ export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
     'src/history/store/usage-store.ts#MAX_UNSUMMED_BYTES',
     'src/history/store/timeline-store.ts#MAX_EVENTS',
     'src/history/store/loss-store.ts#MAX_LOSSES',
-    'src/history/store/history-store.ts#MAX_INSTANCES',
-    'src/history/store/history-store.ts#MAX_GAPS',
+    'src/history/store/retention.ts#MAX_INSTANCES',
+    'src/history/store/retention.ts#MAX_GAPS',
     'src/history/recorded-history.ts#MAX_WAITING_EVENTS',
     'src/history/recorded-history.ts#MAX_UNWRITTEN_BYTES',
     'src/admin/routes/history/usage.ts#MAX_STEPS',

@@ -1,4 +1,4 @@
-import { METRICS } from '../../otel/metrics/metric-names.ts';
+import { METRICS } from '../../otel/metrics/metric-table.ts';
 
 const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes' };
 const SUFFIXES = {

@@ -24,11 +24,11 @@ import {
 } from './calls.ts';
 import type { CallsOfAll } from './channel.ts';
 import { ClientAccess } from './client-access.ts';
+import { toProxyPolicy } from './proxy-policy.ts';
 import type { ServingMemory } from './serving-memory.ts';
 import {
   toClientConnectionSettings,
   toPoolSettings,
-  toProxyPolicy,
   toRecorderSettings,
   toShadowSettings,
 } from './settings.ts';

@@ -3,9 +3,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Batch, HistorySettings, HistoryStart, SetAside } from '../messages.ts';
 import type { Gap, Kept } from '../query.ts';
 import { BlockStore } from './block-store.ts';
-import { identifyFile, limitFile, openDatabase, toBudget, usedBytes } from './database.ts';
+import { identifyFile, limitFile, openDatabase, usedBytes } from './database.ts';
 import { LossStore } from './loss-store.ts';
-import { USAGE_TABLES, type UsageTable } from './schema.ts';
+import { Retention } from './retention.ts';
 import { TimelineStore } from './timeline-store.ts';
 import { UsageStore } from './usage-store.ts';
 
@@ -22,16 +22,8 @@ export interface Written {
   readonly recordBytes: number;
 }
 
-/** How often what is too old is removed. */
-const TRIM_INTERVAL_MS = 60_000;
-/** Of the sums, so much is removed at a time when the file is full of them. */
-const USAGE_PIECE_MS = { usage_minutes: 3_600_000, usage_hours: 86_400_000 } as const;
-/** Instances and gaps are kept as long as the sums of hours. */
-const KEPT_MS = USAGE_TABLES.usage_hours.keptMs;
 /** A record comes so long after its end at most, from a worker that is busy. */
 const LATE_MS = 1_000;
-const MAX_INSTANCES = 10_000;
-const MAX_GAPS = 10_000;
 /** Records that are left out so soon after others are of the same gap: only so many are kept, and told. */
 const SAME_GAP_MS = 60_000;
 
@@ -56,14 +48,13 @@ export class HistoryStore {
   readonly #usage: UsageStore;
   readonly #timeline: TimelineStore;
   readonly #losses: LossStore;
+  readonly #retention: Retention;
   readonly #noteWritten;
   readonly #addInstance;
   readonly #path: string;
   readonly #file: string | null;
   /** Its log of writes, since there is one. */
   #log: string | null = null;
-  #settings: HistorySettings;
-  #trimmedMs = Number.NEGATIVE_INFINITY;
   #isLimited = true;
 
   /** Opens the history, and notes the start of the gateway. Throws what `openDatabase` throws. */
@@ -87,11 +78,17 @@ export class HistoryStore {
     this.#db = db;
     this.#path = path;
     this.#file = identifyFile(path);
-    this.#settings = settings;
     this.#blocks = new BlockStore(db);
     this.#usage = new UsageStore(db);
     this.#timeline = new TimelineStore(db);
     this.#losses = new LossStore(db);
+    this.#retention = new Retention(db, settings, {
+      blocks: this.#blocks,
+      losses: this.#losses,
+      timeline: this.#timeline,
+      usage: this.#usage,
+      sum: () => this.#sum().length > 0,
+    });
     this.#noteWritten = db.prepare(NOTE_WRITTEN);
     this.#addInstance = db.prepare(ADD_INSTANCE);
     limitFile(db, settings.maxSizeBytes);
@@ -132,8 +129,7 @@ export class HistoryStore {
   }
 
   configure(settings: HistorySettings): void {
-    this.#settings = settings;
-    this.#trimmedMs = Number.NEGATIVE_INFINITY;
+    this.#retention.configure(settings);
     this.#isLimited = false;
     this.#limit();
   }
@@ -142,9 +138,9 @@ export class HistoryStore {
   #limit(): void {
     if (this.#isLimited) return;
     // The file becomes smaller before its limit does: a smaller one would be ignored.
-    this.#transact(() => this.#makeRoom(0));
+    this.#transact(() => this.#retention.makeRoom(0));
     this.#db.exec('PRAGMA incremental_vacuum');
-    limitFile(this.#db, this.#settings.maxSizeBytes);
+    limitFile(this.#db, this.#retention.maxSizeBytes);
     this.#isLimited = true;
   }
 
@@ -153,8 +149,8 @@ export class HistoryStore {
     this.#limit();
     return this.#transact(() => {
       const written = { blocks: 0, records: 0, recordBytes: 0 };
-      this.#trim(nowMs);
-      this.#makeRoom(batch.chunks.reduce((sum, { bytes }) => sum + bytes.length, 0));
+      this.#retention.trim(nowMs);
+      this.#retention.makeRoom(batch.chunks.reduce((sum, { bytes }) => sum + bytes.length, 0));
       for (const chunk of batch.chunks) {
         const { bytes, blocks } = this.#blocks.add(chunk);
         written.blocks += blocks;
@@ -266,69 +262,5 @@ export class HistoryStore {
     if (records !== null && this.#db.prepare(EXTEND_GAP).run({ from, to, records, reason }).changes > 0)
       return;
     this.#db.prepare('INSERT INTO gaps VALUES (?, ?, ?, ?)').run(from, to, records, reason);
-  }
-
-  /** Removes what is too old. Where a full disk has no room for that, one batch fails with it; the next one may have room. */
-  #trim(nowMs: number): void {
-    if (Math.abs(nowMs - this.#trimmedMs) < TRIM_INTERVAL_MS) return;
-    this.#trimmedMs = nowMs;
-    const oldest = this.#db.prepare('SELECT to_ms FROM blocks ORDER BY first LIMIT 1');
-    const recordsMs = nowMs - this.#settings.maxAgeMs;
-    while (Number(oldest.get()?.to_ms ?? Number.POSITIVE_INFINITY) < recordsMs) this.#removeBlock();
-    for (const table of ['usage_minutes', 'usage_hours'] as const) {
-      this.#removeUsageBefore(table, nowMs - USAGE_TABLES[table].keptMs);
-    }
-    this.#timeline.trim(nowMs - KEPT_MS);
-    const db = this.#db;
-    const lossesMs = this.#losses.trim(nowMs - KEPT_MS);
-    db.prepare('UPDATE meta SET losses_ms = max(losses_ms, ?)').run(lossesMs);
-    db.prepare('DELETE FROM gaps WHERE to_ms < ?').run(nowMs - KEPT_MS);
-    db.prepare('DELETE FROM gaps WHERE rowid <= (SELECT max(rowid) FROM gaps) - ?').run(MAX_GAPS);
-    db.prepare('DELETE FROM instances WHERE written_ms < ?').run(nowMs - KEPT_MS);
-    db.prepare(
-      `DELETE FROM instances WHERE instance IN
-       (SELECT instance FROM instances ORDER BY written_ms DESC LIMIT -1 OFFSET ?)`,
-    ).run(MAX_INSTANCES);
-    this.#db.prepare('UPDATE meta SET timeline_ms = max(timeline_ms, ?)').run(nowMs - KEPT_MS);
-  }
-
-  /**
-   * Removes the oldest records until there is room for so many bytes more, as if nothing could be compressed; if the sums
-   * take more than half, the oldest of them.
-   */
-  #makeRoom(bytes: number): void {
-    // What a batch takes beside its records is little.
-    const budget = toBudget(this.#settings.maxSizeBytes) * 0.95 - bytes;
-    while (this.usedBytes > budget) {
-      const recordBytes = Number(
-        this.#db.prepare('SELECT sum(length(data)) AS bytes FROM block_data').get()?.bytes ?? 0,
-      );
-      if (recordBytes > budget / 2 && this.#removeBlock()) continue;
-      if (this.#sum().length > 0) continue;
-      if (this.#removeOldestUsage('usage_minutes') || this.#removeOldestUsage('usage_hours')) continue;
-      if (!this.#removeBlock()) return;
-    }
-  }
-
-  #removeBlock(): boolean {
-    const toMs = this.#blocks.removeOldest();
-    if (toMs === null) return false;
-    this.#db.prepare('UPDATE meta SET records_ms = max(records_ms, ?)').run(toMs + 1);
-    return true;
-  }
-
-  /** False: only what is being summed is left. */
-  #removeOldestUsage(table: UsageTable): boolean {
-    const { oldest, newest } = this.#usage.span(table);
-    if (newest - oldest < USAGE_PIECE_MS[table]) return false;
-    this.#removeUsageBefore(table, oldest + USAGE_PIECE_MS[table]);
-    return true;
-  }
-
-  #removeUsageBefore(table: UsageTable, ms: number): void {
-    const beforeMs = ms - (ms % USAGE_TABLES[table].stepMs);
-    if (this.#usage.removeBefore(table, beforeMs) === 0) return;
-    const column = table === 'usage_minutes' ? 'minutes_ms' : 'hours_ms';
-    this.#db.prepare(`UPDATE meta SET ${column} = max(${column}, ?)`).run(beforeMs);
   }
 }

@@ -12,7 +12,7 @@ import {
   type HealthDecisionCount,
   HealthDecisions,
   PeerWatch,
-  StreamTimes,
+  SilenceLearner,
 } from '#replicas/health';
 import type { HealthDecision } from '#replicas/health-state';
 import type { ProbeTarget } from '#replicas/probes';
@@ -133,7 +133,7 @@ export class ReplicaControl {
   readonly #decisions: HealthDecisions;
   readonly #peers: PeerWatch;
   readonly #checker: HealthChecker;
-  readonly #streamTimes: StreamTimes;
+  readonly #silenceLearner: SilenceLearner;
   readonly #discovery: ReplicaDiscovery;
   readonly #rampMs: () => number;
   readonly #log: Log<'debug' | 'info' | 'warn' | 'error'>;
@@ -165,7 +165,7 @@ export class ReplicaControl {
     this.#decisions = decisions;
     this.#peers = peers;
     this.#checker = checker;
-    this.#streamTimes = new StreamTimes(shared.silenceLimits, silences.nowMs);
+    this.#silenceLearner = new SilenceLearner(shared.silenceLimits, silences.nowMs);
     this.#discovery = new ReplicaDiscovery(config, {
       registry,
       resolver,
@@ -334,7 +334,7 @@ export class ReplicaControl {
 
   /** Takes the times of a stream that has ended well, from which follows when others are silent. */
   learn(stream: EndedStream): void {
-    this.#streamTimes.add(stream);
+    this.#silenceLearner.add(stream);
   }
 
   /** Resolves when nothing can be written to a removed replica any more. */
@@ -343,7 +343,7 @@ export class ReplicaControl {
     for (const name of this.#trials.keys())
       if (!this.registry.find(name)?.trial) this.#trialEnded(name, null);
     const snapshot = this.registry.nextSnapshot();
-    this.#streamTimes.take(
+    this.#silenceLearner.take(
       new Map([...snapshot.cursors].map(([model, cursor]) => [toShownName(model), cursor])),
     );
     await this.#link.plane?.apply(snapshot);

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { ReplicaConfig } from '#replicas/terms';
-import { byName } from './by-name.ts';
+import { byName } from './order-by-name.ts';
 import type { Endpoint } from './resolver.ts';
 import type { ServiceConfig } from './servers.ts';
 

@@ -12,7 +12,7 @@ import {
   type GpuAccount,
   type GpuTimeState,
   type LeaseBegin,
-} from './gpu-time-state.ts';
+} from './split-gpu-time.ts';
 
 /** The int32 cells of one state: two cache lines. Each number from `hourPrice` on is a double, in two cells. */
 const CELL = { inflight: 0, gpuCount: 1, own: 2, hourPrice: 4, atMs: 6, time: 8, cost: 18 };

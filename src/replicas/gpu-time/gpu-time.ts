@@ -2,7 +2,7 @@
  * GPU time: the time of a replica by its number of GPUs, divided between the requests in flight on it, in shared memory.
  *
  * It never knows what a request is: it counts leases.
- * Begin with gpu-time-state.ts; gpu-share.ts is the part of one lease.
+ * Begin with split-gpu-time.ts; gpu-share.ts is the part of one lease.
  */
 
 import type { GpuShare } from './gpu-share.ts';

@@ -9,4 +9,4 @@ export { AUTO_BOUND, FrozenWatch, type SilenceBound } from './frozen-watch.ts';
 export { HealthChecker, toHealthPath } from './health-checker.ts';
 export { type HealthAction, type HealthDecisionCount, HealthDecisions } from './health-decisions.ts';
 export { PeerWatch } from './peer-watch.ts';
-export { type EndedStream, StreamTimes } from './stream-times.ts';
+export { type EndedStream, SilenceLearner } from './silence-learner.ts';

@@ -22,7 +22,7 @@ export interface FoundPlaceholder {
 /**
  * Finds the placeholders of a command, in its order, and reads as much of the shell's grammar (POSIX, XCU 2.2 and 2.3)
  * as it takes to say where each of them is. Where dash and bash read differently, or more of the grammar would be
- * needed, all that follows is `unclear`.
+ * needed, all that follows is `unclear`. Which are refused: fill-command.ts.
  */
 export function findPlaceholders(command: string): readonly FoundPlaceholder[] {
   return new PlaceReader(command).read();

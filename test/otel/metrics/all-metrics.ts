@@ -2,7 +2,7 @@ import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { ExportCounters } from '#otel/queue';
 import { FULL_RECORD } from '#testkit/records/records.ts';
 import { ExportMetrics } from '../../../otel/metrics/export-metrics.ts';
-import { METRICS } from '../../../otel/metrics/metric-names.ts';
+import { METRICS } from '../../../otel/metrics/metric-table.ts';
 import { toGatewayMetrics, toProcessMetrics } from '../../../otel/metrics/process-metrics.ts';
 import { RecordMetrics } from '../../../otel/metrics/record-metrics.ts';
 import { toModelMetrics, toReplicaMetrics } from '../../../otel/metrics/replica-metrics.ts';

@@ -3,8 +3,8 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSharedClock, openTables, sizeOfTables } from '#shared-memory';
-import type { LeaseBegin } from '../../../src/replicas/gpu-time/gpu-time-state.ts';
 import { GpuTimeTable, toGpuTimeShapes } from '../../../src/replicas/gpu-time/gpu-time-table.ts';
+import type { LeaseBegin } from '../../../src/replicas/gpu-time/split-gpu-time.ts';
 import { GpuTimeModel, type ModelLease } from './gpu-time-model.ts';
 
 const WORKERS = 3;

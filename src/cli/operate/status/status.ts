@@ -21,7 +21,8 @@ import { stateWordOf, toAge, toCell } from '../../tables/replica-cells.ts';
 import { enterFullScreen, readKeys } from '../full-screen.ts';
 import { foldParts, toDecimal, toIdentity } from '../head-parts.ts';
 import { OVERVIEW_PATH } from '../overview-path.ts';
-import { conditionsOf, type Look, lookAt, toChangeKey, toExitCode } from './look.ts';
+import { toExitCode } from './exit-code.ts';
+import { conditionsOf, type Look, lookAt, toChangeKey } from './look.ts';
 
 const CONDITIONS_PATH = '/admin/conditions';
 

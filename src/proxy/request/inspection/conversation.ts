@@ -6,7 +6,8 @@ export const MAX_NAME_BYTES = 1024;
 
 /**
  * Where a body may name its conversation, and the member of an object there that has the name: OpenAI's `conversation`;
- * `metadata`, which clients fill; the key by which an engine groups prompts with the same beginning. The first counts.
+ * `metadata`, which clients fill; the key by which an engine groups prompts with the same beginning. The first counts,
+ * unless a header names it (../../record/recorded-fields.ts).
  */
 const CONVERSATION_KEYS = { conversation: 'id', metadata: 'session_id', prompt_cache_key: null } as const;
 

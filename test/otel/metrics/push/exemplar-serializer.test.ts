@@ -9,7 +9,7 @@ import {
   toHistogramData,
   toSumData,
 } from '../../../../otel/metrics/metric-data.ts';
-import { METRICS } from '../../../../otel/metrics/metric-names.ts';
+import { METRICS } from '../../../../otel/metrics/metric-table.ts';
 import { createMetricsSerializer } from '../../../../otel/metrics/push/exemplar-serializer.ts';
 
 const INTERVAL = { startTime: [1_700_000_000, 5], endTime: [1_700_000_060, 999_999_999] } as const;
