@@ -1,8 +1,8 @@
 import { atMostOncePerMinute, inParallel } from '#base';
 import { type Clock, type Log, systemClock } from '#otel/base';
 import { MAX_REPLICAS } from '#replicas/shared';
-import { byName } from '../../order-by-name.ts';
 import { expandService } from '../../expand-service.ts';
+import { byName } from '../../order-by-name.ts';
 import type { Endpoint } from '../../resolver.ts';
 import type { ServiceConfig } from '../../servers.ts';
 import {
