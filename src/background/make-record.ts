@@ -2,8 +2,7 @@ import type { LimitRows } from '#access/limits';
 import type { Log } from '#otel/base';
 import type { createParkedSpanEnder } from '#otel/span';
 import type { ResponseFields } from '#proxy';
-import type { GpuShare } from '#replicas/gpu-time';
-import { addGpuTime } from '#replicas/gpu-time';
+import { addGpuTime, type GpuShare } from '#replicas/gpu-time';
 import type { StoredResponse } from './background-file.ts';
 import type { BackgroundEnd } from './decide-follow.ts';
 

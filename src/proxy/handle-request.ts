@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TenantLimits } from '#access/limits';
-import type { ApiClient, ClientRefusal } from '#proxy/entry';
-import { isLoop } from '#proxy/entry';
+import { type ApiClient, type ClientRefusal, isLoop } from '#proxy/entry';
 import type { HttpExchange } from '#wire/client';
 import { logDefect } from './defect.ts';
 import type { RecordedEndpoint } from './endpoints/recorded-endpoint.ts';

@@ -1,5 +1,4 @@
-import type { Block } from '#verdict/blocks';
-import { MIN_BLOCK_MS } from '#verdict/blocks';
+import { type Block, MIN_BLOCK_MS } from '#verdict/blocks';
 import {
   type Evidence,
   logEvidence,

@@ -2,7 +2,7 @@
 export const NOT_LIMITS: Readonly<Record<string, readonly string[]>> = {
   'Memory of what can be made again: past it, some work is repeated.': [
     'src/wire/client/tls-acceptor.ts#MAX_KNOWN_NAMES',
-    'src/replicas/health/silence-learner.ts#MAX_AGE_MS',
+    'src/replicas/health/stream-silence-learner.ts#MAX_AGE_MS',
     'src/access/limits/tenant-limits.ts#MAX_KNOWN',
     'src/proxy/record/prefix-hashes.ts#MAX_STARTS',
     'src/proxy/response/events/event-pattern.ts#MAX_PATTERN_BYTES',

@@ -4,8 +4,7 @@ import {
   JsonMetricsSerializer,
   ProtobufMetricsSerializer,
 } from '@opentelemetry/otlp-transformer';
-import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
-import { DataPointType } from '@opentelemetry/sdk-metrics';
+import { DataPointType, type ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { OtlpProtocol } from '#otel/collector';
 import { ProtobufReader, ProtobufWriter, toTag, WIRE_TYPE } from '#otel/encoding';
 import type { Distribution, Exemplar } from '../metric-data.ts';

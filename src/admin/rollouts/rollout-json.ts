@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { hasVanished, type KnownRollout } from '#rollout-board';
-import type { RolloutFacts } from '#rollout-board/facts';
-import { rolloutFacts } from '#rollout-board/facts';
+import { type RolloutFacts, rolloutFacts } from '#rollout-board/facts';
 
 const { shape } = rolloutFacts;
 const count = () => z.int().min(0);

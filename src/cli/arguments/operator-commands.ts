@@ -109,7 +109,7 @@ export const OPERATOR_COMMANDS = {
     summary: 'show the traffic of the last minute, live',
     details: [
       'Replicas that are unreachable or failing come first. On a narrow terminal it leaves out columns and shortens names. Without a terminal, or with --once, it prints the figures once.',
-      'On a terminal: q or Ctrl-C quits, s changes the order, b what a row stands for. Shares of errors are yellow from 1 %, red from 5 %; shares of 4xx are yellow from 10 %.',
+      'On a terminal: q or Ctrl-C quits, s changes the order, b what a row stands for. Errors are yellow from 1 %, and red from 5 % if there are three; three 4xx are yellow from 10 %.',
       'Errors are 5xx answers and broken responses; times are those of successful requests. A replica is judged by its attempts: its errors count, refused connections included, even if another replica answered in the end, and its times exclude waiting and other attempts. Its GPU time and cost are those of the requests that it answered last, with all of their attempts. Models and tenants are judged by requests, with all that they waited for.',
     ],
     options: {

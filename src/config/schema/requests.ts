@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { passedPath } from './addresses.ts';
 import { listOf, oneOf, retriedStatus, text, wholeNumber } from './codecs.ts';
 import { FURTHER_ENDPOINTS } from './endpoint-paths.ts';
 import { section } from './keys.ts';
+import { passedPath } from './passed-path.ts';
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/; // a token: RFC 9110 5.6.2
 const MODEL_NAME = /^(?!\*$)[^\p{Cc}]{1,256}$/u;

@@ -1,5 +1,5 @@
-import { type PassedPath, parsePassedPath } from '../schema/addresses.ts';
 import { BASIC_PATHS, PATHS_OF_ENDPOINT } from '../schema/endpoint-paths.ts';
+import { type PassedPath, parsePassedPath } from '../schema/passed-path.ts';
 import { configSchema } from '../schema.ts';
 import type { Violation } from './violation.ts';
 

@@ -13,7 +13,7 @@ export function composeHistory(
   replicas: Pick<ReplicaControl, 'drains' | 'trials'>,
 ): RecordedHistory {
   const present = (): readonly PresentFact[] => [
-    ...replicas.trials,
+    ...replicas.trials.running,
     ...board.current.map((condition) => ({ ...condition, sinceMs: condition.sinceEpochMs })),
     ...Array.from(replicas.drains.all, ([replica, drain]) => toFact(replica, drain)),
   ];

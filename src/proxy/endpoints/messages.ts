@@ -1,12 +1,7 @@
 import type { JsonCursor, Span } from '#json';
 import { type Members, readMembers, type TextReader } from '../request/inspection/text-reader.ts';
-import {
-  MESSAGE_ANSWER,
-  readMessageAnswer,
-  readMessageEvent,
-  toMessageErrorBody,
-  toMessageErrorEvent,
-} from './answers/message-answers.ts';
+import { MESSAGE_ANSWER, readMessageAnswer, readMessageEvent } from './answers/message-answers.ts';
+import { toMessageErrorBody, toMessageErrorEvent } from './answers/message-errors.ts';
 import type { RecordedEndpoint } from './recorded-endpoint.ts';
 import { LINE_FEED, NOTHING, RECORD_SEPARATOR, SYSTEM } from './text-marks.ts';
 

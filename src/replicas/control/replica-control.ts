@@ -1,8 +1,13 @@
 import { orStartError } from '#base';
 import type { Config, SecuredReplica } from '#config';
 import { type Log, toShownName } from '#otel/base';
-import type { ListedPodUids, Resolver, SourceState } from '#replicas/discovery';
-import { type DiscoverySettings, ReplicaDiscovery } from '#replicas/discovery';
+import {
+  type DiscoverySettings,
+  type ListedPodUids,
+  ReplicaDiscovery,
+  type Resolver,
+  type SourceState,
+} from '#replicas/discovery';
 import { createDrainFile, Drains, forgetGoneNames } from '#replicas/drains';
 import {
   type EndedStream,
@@ -12,11 +17,10 @@ import {
   type HealthDecisionCount,
   HealthDecisions,
   PeerWatch,
-  SilenceLearner,
+  StreamSilenceLearner,
 } from '#replicas/health';
 import type { HealthDecision } from '#replicas/health-state';
-import type { ProbeTarget } from '#replicas/probes';
-import { type EngineProbe, probeEngine } from '#replicas/probes';
+import { type EngineProbe, type ProbeTarget, probeEngine } from '#replicas/probes';
 import {
   BackgroundCounts,
   findLastServer,
@@ -29,6 +33,7 @@ import type { PoolSnapshot } from '#replicas/terms';
 import type { OnStateWrite } from '#state-dir';
 import type { Observation } from '#verdict/blocks';
 import { type ModelAvailability, toModelAvailabilities } from './model-availability.ts';
+import { type TrialAction, Trials } from './trials.ts';
 
 export interface ReplicaControlSettings {
   readonly config: DiscoverySettings & Omit<Config, 'replicas'>;
@@ -56,13 +61,6 @@ export interface ReplicaDataPlane {
   comparePeers(isOn: boolean): void;
   /** Makes the span of a decision, or of what became of a shadow. */
   recordAction(action: HealthAction | TrialAction): void;
-}
-
-/** What became of a shadow for a while: see `AdminAction` of otel/span. */
-interface TrialAction extends Pick<HealthAction, 'replica' | 'startEpochMs'> {
-  readonly action: 'shadow_begins' | 'shadow_ends';
-  readonly share: number;
-  readonly tokenName: string | null;
 }
 
 /** How long a replica may take to answer a probe that the admin API asks for: longer than a busy engine needs. */
@@ -128,16 +126,14 @@ export class ReplicaControl {
   readonly drains: Drains;
   /** How many responses servers go on with after their answers. */
   readonly backgroundCounts: BackgroundCounts;
+  readonly trials: Trials;
   readonly #link: DataPlaneLink;
   readonly #opened: AsyncDisposableStack;
   readonly #decisions: HealthDecisions;
   readonly #peers: PeerWatch;
   readonly #checker: HealthChecker;
-  readonly #silenceLearner: SilenceLearner;
+  readonly #streamSilences: StreamSilenceLearner;
   readonly #discovery: ReplicaDiscovery;
-  readonly #rampMs: () => number;
-  readonly #log: Log<'debug' | 'info' | 'warn' | 'error'>;
-  readonly #trials = new Map<string, { readonly timer: NodeJS.Timeout; readonly begun: TrialAction }>();
 
   constructor(
     { config }: ReplicaControlSettings,
@@ -149,8 +145,6 @@ export class ReplicaControl {
     this.backgroundCounts = background;
     this.#link = link;
     this.#opened = opened;
-    this.#rampMs = rampMs;
-    this.#log = log;
     const { health: table, silences, ramps } = shared;
     const decisions = new HealthDecisions({
       registry,
@@ -161,22 +155,28 @@ export class ReplicaControl {
     const onSwitch = (isOn: boolean) => link.plane?.comparePeers(isOn);
     const peers = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
     const checker = new HealthChecker(config.health, { registry, table, decisions, frozen, peers, log });
+    const beginRamp = (name: string) => {
+      const durationMs = rampMs();
+      if (durationMs > 0 && !drains.stateOf(name).drained) drains.setRamp(name, { elapsedMs: 0, durationMs });
+    };
     const probeHealth = (target: ProbeTarget, timeoutMs: number) => checker.probe(target, timeoutMs);
     this.#decisions = decisions;
     this.#peers = peers;
     this.#checker = checker;
-    this.#silenceLearner = new SilenceLearner(shared.silenceLimits, silences.nowMs);
+    this.#streamSilences = new StreamSilenceLearner(shared.silenceLimits, silences.nowMs);
     this.#discovery = new ReplicaDiscovery(config, {
       registry,
       resolver,
       log,
       probeHealth,
-      beginRamp(name) {
-        const durationMs = rampMs();
-        if (durationMs > 0 && !drains.stateOf(name).drained)
-          drains.setRamp(name, { elapsedMs: 0, durationMs });
-      },
+      beginRamp,
       publish: () => this.#publish(),
+    });
+    this.trials = new Trials({
+      log,
+      onAction: (action) => link.plane?.recordAction(action),
+      beginRamp,
+      republish: () => this.#discovery.republish(),
     });
   }
 
@@ -208,65 +208,6 @@ export class ReplicaControl {
     return changes;
   }
 
-  /**
-   * Makes a replica a shadow for a while. Resolves when no worker sends it a client's request any more. The caller has
-   * made sure that others serve its models. `tokenName`: who did it; null: nobody, it ends by itself.
-   */
-  async beginTrial(
-    replica: RegisteredReplica,
-    share: number,
-    forMs: number,
-    tokenName: string | null,
-  ): Promise<void> {
-    const { trial, name } = replica;
-    const nowMs = Date.now();
-    replica.setTrial({
-      share,
-      since: trial?.since ?? new Date(nowMs).toISOString(),
-      until: new Date(nowMs + forMs).toISOString(),
-      ignoresDrain: trial?.ignoresDrain ?? replica.drain.drained,
-    });
-    const known = this.#trials.get(name);
-    clearTimeout(known?.timer);
-    const timer = setTimeout(() => void this.endTrial(replica, null), forMs).unref();
-    if (trial?.share === share && known !== undefined) {
-      this.#trials.set(name, { ...known, timer });
-      return;
-    }
-    this.#trialEnded(name, tokenName);
-    const begun = { action: 'shadow_begins', replica: name, share, tokenName, startEpochMs: nowMs } as const;
-    this.#trials.set(name, { timer, begun });
-    this.#log.info({ replica: name, share, token_name: tokenName }, 'shadow begins');
-    this.#link.plane?.recordAction(begun);
-    await this.#discovery.republish();
-  }
-
-  /** Ends that. A replica that is not drained serves again, with a growing share of the turns if `rollout.ramp` says so. */
-  async endTrial(replica: RegisteredReplica, tokenName: string | null): Promise<void> {
-    replica.shadowEndCount += 1;
-    if (replica.trial === null) return;
-    replica.setTrial(null);
-    this.#trialEnded(replica.name, tokenName);
-    const durationMs = this.#rampMs();
-    if (durationMs > 0 && !replica.drain.drained && replica.shadow === null)
-      this.drains.setRamp(replica.name, { elapsedMs: 0, durationMs });
-    await this.#discovery.republish();
-  }
-
-  /** The replicas that are shadows for a while, as they were told. */
-  get trials(): readonly TrialAction[] {
-    return Array.from(this.#trials.values(), ({ begun }) => begun);
-  }
-
-  #trialEnded(name: string, tokenName: string | null): void {
-    const known = this.#trials.get(name);
-    if (known === undefined) return;
-    clearTimeout(known.timer);
-    this.#trials.delete(name);
-    this.#log.info({ replica: name, token_name: tokenName }, 'shadow ends');
-    this.#link.plane?.recordAction({ ...known.begun, action: 'shadow_ends', tokenName });
-  }
-
   /** A model that nobody would serve with these replicas, because the last one becomes a shadow; null: there is none. */
   findLastServer(wanted: readonly Pick<SecuredReplica, 'name' | 'role'>[]) {
     return findLastServer(this.registry.replicas, wanted);
@@ -274,7 +215,7 @@ export class ReplicaControl {
 
   /** Looks for nothing any more and checks nothing. Drains still work, as does what the admin API asks for. */
   stop(): void {
-    for (const { timer } of this.#trials.values()) clearTimeout(timer);
+    this.trials.stop();
     this.#discovery.stop();
     this.#checker.stop();
   }
@@ -334,16 +275,14 @@ export class ReplicaControl {
 
   /** Takes the times of a stream that has ended well, from which follows when others are silent. */
   learn(stream: EndedStream): void {
-    this.#silenceLearner.add(stream);
+    this.#streamSilences.add(stream);
   }
 
   /** Resolves when nothing can be written to a removed replica any more. */
   async #publish(): Promise<void> {
-    // One that was removed, or is another server now, is no shadow for a while any more.
-    for (const name of this.#trials.keys())
-      if (!this.registry.find(name)?.trial) this.#trialEnded(name, null);
+    this.trials.forgetRemoved(this.registry);
     const snapshot = this.registry.nextSnapshot();
-    this.#silenceLearner.take(
+    this.#streamSilences.take(
       new Map([...snapshot.cursors].map(([model, cursor]) => [toShownName(model), cursor])),
     );
     await this.#link.plane?.apply(snapshot);

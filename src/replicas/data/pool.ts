@@ -9,8 +9,13 @@ import {
   PrefixPopularity,
 } from '#replicas/routing';
 import { CURSORS } from '#replicas/shared';
-import type { ResponseReader } from '#replicas/stored-responses';
-import { isCalledAs, mayRead, type ResponseOrigin, type StoredResponses } from '#replicas/stored-responses';
+import {
+  isCalledAs,
+  mayRead,
+  type ResponseOrigin,
+  type ResponseReader,
+  type StoredResponses,
+} from '#replicas/stored-responses';
 import type { PoolSnapshot } from '#replicas/terms';
 import type { ConnectionTimeouts } from './connections.ts';
 import { Lease, type NoLease } from './lease.ts';

@@ -1,6 +1,5 @@
 import type { Log } from '#otel/base';
-import type { ProbeResult } from '#replicas/probes';
-import { addressOf, shakeHands } from '#replicas/probes';
+import { addressOf, type ProbeResult, shakeHands } from '#replicas/probes';
 import { type Finding, REASON_TEXTS, type ReachabilityReason } from '#replicas/reachability';
 import type { RegisteredReplica } from '#replicas/registry';
 import type { ReplicaConfig } from '#replicas/terms';

@@ -1,5 +1,4 @@
-import type { ReplicaConfig } from '#replicas/terms';
-import { type BackgroundCount, NO_BACKGROUND } from '#replicas/terms';
+import { type BackgroundCount, NO_BACKGROUND, type ReplicaConfig } from '#replicas/terms';
 
 /** Which server: a name that moves to another url is another one. */
 export type BackgroundServer = Pick<ReplicaConfig, 'name' | 'url'>;

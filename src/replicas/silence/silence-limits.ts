@@ -1,6 +1,6 @@
 import type { SharedTable } from '#shared-memory';
 
-/** When a stream is silent: never before `minMs`. The rest holds while too little is known of its model (#replicas/health, silence-learner.ts). */
+/** When a stream is silent: never before `minMs`. The rest holds while too little is known of its model (#replicas/health, stream-silence-learner.ts). */
 export const SILENT_AFTER = { minMs: 5_000, firstByteMs: 60_000, gapMs: 30_000 } as const;
 
 /** Prompts are alike if they are in the same class. Each is for prompts that are four times as long. */

@@ -2,7 +2,7 @@
  * Silence: how long the running streams of each replica have been without a byte, in shared memory, beside how long is
  * usual for them.
  *
- * It never knows what follows from a silence: #replicas/health judges it, and learns what is usual (silence-learner.ts).
+ * It never knows what follows from a silence: #replicas/health judges it, and learns what is usual (stream-silence-learner.ts).
  * Begin with silence-table.ts.
  */
 

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Timed } from '#wire';
-import type { RequestHead } from '#wire/message';
-import { HttpError, writeMessage } from '#wire/message';
+import { HttpError, type RequestHead, writeMessage } from '#wire/message';
 import type { AcceptedConnection, ClientConnectionContext } from './client-connection-context.ts';
 import { CONNECTION_ERRORS, type ConnectionError, toErrorResponse } from './connection-errors.ts';
 import { type ExchangeConnection, type ExchangeEnd, HttpExchange } from './http-exchange.ts';

@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { Fields, RequestHead } from '#wire/message';
-import { sizeOf } from '#wire/message';
+import { type Fields, type RequestHead, sizeOf } from '#wire/message';
 import type { RequestBodySink } from './request-body.ts';
 
 /**

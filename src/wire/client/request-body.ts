@@ -1,5 +1,4 @@
-import type { Framing } from '#wire/message';
-import { BodyReader, type BodySink } from '#wire/message';
+import { BodyReader, type BodySink, type Framing } from '#wire/message';
 
 /** Receives the body of a request. */
 export interface RequestBodySink extends BodySink {

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { DeadlineClock, Timed } from '#wire';
-import type { ResponseHead } from '#wire/message';
-import { BodyReader, HttpError, sizeOf, writeMessage } from '#wire/message';
+import { BodyReader, HttpError, type ResponseHead, sizeOf, writeMessage } from '#wire/message';
 import { ResponseHeadReader } from './response-head-reader.ts';
 import type { SocketReads } from './shared-reads.ts';
 import type { ResponseHandler, RunningStream, UpstreamFault, UpstreamRequest } from './upstream-request.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { passedPath } from '../../../src/config/schema/addresses.ts';
+import { passedPath } from '../../../src/config/schema/passed-path.ts';
 import { validate } from '../../../src/config/validation/validate.ts';
 
 const replicas = [{ name: 'a', url: 'http://10.0.0.1:8000' }];

@@ -8,7 +8,7 @@ import { SimulatedEngine, STREAM_KIND } from '#testkit/silence/simulated-engine.
 import { DeadlineClock } from '#wire';
 import { SilenceSampler } from '../../../src/replicas/data/silence-sampler.ts';
 import { PartialFreezes } from '../../../src/replicas/health/partial-freezes.ts';
-import { SilenceLearner } from '../../../src/replicas/health/silence-learner.ts';
+import { StreamSilenceLearner } from '../../../src/replicas/health/stream-silence-learner.ts';
 
 /** 400 replica-days were simulated once, without an alarm. */
 const HOURS = 2;
@@ -28,7 +28,7 @@ function run(
   const { registry, shared, pool } = createPools(configs, 1, { nowMs: () => nowMs });
   pool.close();
   const { health: table, silences, ramps, silenceLimits } = shared;
-  const times = new SilenceLearner(silenceLimits, () => nowMs);
+  const times = new StreamSilenceLearner(silenceLimits, () => nowMs);
   times.take(new Map([['m', STREAM_KIND]]));
   const engines = SIMULATED_REPLICAS.map(() => new SimulatedEngine(load.engine));
   for (const engine of engines) engine.onStreamEnd = (ended) => times.add({ model: 'm', ...ended });

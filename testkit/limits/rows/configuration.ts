@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { readClients } from '#access/clients';
 import { parseClientsFile, parseConfig } from '#config';
 import { readSecretFile } from '#config/secrets';
-import { parsePassedPath } from '../../../src/config/schema/addresses.ts';
+import { parsePassedPath } from '../../../src/config/schema/passed-path.ts';
 import { startGateway } from '../../start-gateway.ts';
 import { inFile, type Limit, testedBy } from '../limit.ts';
 
@@ -107,7 +107,7 @@ export const CONFIGURATION: readonly Limit[] = [
   },
   {
     what: 'a path of `pass`, with its method',
-    source: inFile('src/config/schema/addresses.ts', 'MAX_PASSED_CHARS'),
+    source: inFile('src/config/schema/passed-path.ts', 'MAX_PASSED_CHARS'),
     past: 'the file is refused',
     proof: {
       send: async (size) =>

@@ -182,10 +182,10 @@ export const REPLICAS: readonly Limit[] = [
   },
   {
     what: 'models whose usual times are kept, to tell which streams are silent',
-    source: inFile('src/replicas/health/silence-learner.ts', 'MAX_KINDS'),
+    source: inFile('src/replicas/health/stream-silence-learner.ts', 'MAX_KINDS'),
     past: 'the one without an ended stream for the longest time is forgotten',
     proof: testedBy(
-      'test/replicas/health/silence-learner.test.ts',
+      'test/replicas/health/stream-silence-learner.test.ts',
       'a thousand models are kept: those of which streams ended last',
     ),
   },

@@ -1,5 +1,4 @@
 import type { JsonCursor, MemberScanner, WantedMembers } from '#json';
-import { type FailureCode, type FailureDetails, messageOf, statusOf } from '../../failure.ts';
 import type { CurrentEventData } from '../../response/events/sse.ts';
 import { type AnswerFacts, NO_CHUNK, type StreamChunk } from '../../response/events/stream-chunk.ts';
 import { isPlaceholder } from '../../response/usage-tally.ts';
@@ -76,37 +75,6 @@ export function readMessageEvent(
   if (!readEventMembers(data, json, event, readEventMember)) return NO_CHUNK;
   finish(event);
   return chunk;
-}
-
-/** The body of an error answer. `code` is the gateway's own, beside what the API defines. */
-export function toMessageErrorBody(code: FailureCode, details?: FailureDetails): string {
-  const error = { type: errorTypeOf(statusOf(code)), message: messageOf(code, details), code };
-  return JSON.stringify({ type: 'error', error });
-}
-
-/** The event that ends a stream which broke off. */
-export function toMessageErrorEvent(code: FailureCode): string {
-  return `event: error\ndata: ${toMessageErrorBody(code)}\n\n`;
-}
-
-/** The type of an error by its status (Anthropic API reference, "Errors", where 529 is `overloaded_error`). */
-function errorTypeOf(status: number): string {
-  switch (status) {
-    case 401:
-      return 'authentication_error';
-    case 404:
-      return 'not_found_error';
-    case 413:
-      return 'request_too_large';
-    case 429:
-      return 'rate_limit_error';
-    case 503:
-      return 'overloaded_error';
-    case 504:
-      return 'timeout_error';
-    default:
-      return status < 500 ? 'invalid_request_error' : 'api_error';
-  }
 }
 
 function readEventMember(json: JsonCursor, key: string, event: EventDraft): void {

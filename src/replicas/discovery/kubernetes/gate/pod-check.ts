@@ -1,6 +1,5 @@
 import { createProbeConnections, pathPrefixOf } from '#replicas';
-import type { ProbeResult, ProbeTarget } from '#replicas/probes';
-import { probeEngine, toHealthFinding } from '#replicas/probes';
+import { type ProbeResult, type ProbeTarget, probeEngine, toHealthFinding } from '#replicas/probes';
 import { REASON_TEXTS } from '#replicas/reachability';
 import type { ReplicaConfig } from '#replicas/terms';
 

@@ -37,7 +37,7 @@ interface Times {
  * Learns from ended streams for how long streams of each model are usually without a byte, and tells the workers from when
  * on one is silent. What it learned counts half after ten minutes, and nothing when no stream has ended for an hour.
  */
-export class SilenceLearner {
+export class StreamSilenceLearner {
   readonly #limits: SilenceLimits;
   readonly #nowMs: () => number;
   /** The kind of the streams of each model, by the name that records have. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { allocateSharedState, CURSORS, SharedState } from '#replicas/shared';
 import { SILENT_AFTER } from '#replicas/silence';
-import { SilenceLearner } from '../../../src/replicas/health/silence-learner.ts';
+import { StreamSilenceLearner } from '../../../src/replicas/health/stream-silence-learner.ts';
 
 const [M, OTHER] = [5, 6];
 const HOUR_MS = 3_600_000;
@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 function createTimes() {
   let nowMs = 1_000;
   const { silenceLimits: limits } = new SharedState(allocateSharedState(1));
-  const times = new SilenceLearner(limits, () => nowMs);
+  const times = new StreamSilenceLearner(limits, () => nowMs);
   times.take(new Map([...Object.entries({ m: M, other: OTHER })]));
   return {
     times,
