@@ -26,8 +26,8 @@ export interface InflightPort {
   divideBy(gatewayCount: number, rank: number): void;
 }
 
-/** What a heartbeat says of them. */
-interface SharesReport {
+/** What a heartbeat says of them; `running` is not known of a gateway that has to tell it anew. */
+export interface SharesReport {
   readonly id: string;
   readonly running?: ReadonlyMap<string, InflightReport>;
 }

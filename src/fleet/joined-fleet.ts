@@ -10,7 +10,7 @@ import { KEPT_GONE_MS, LOOK_FOR_GONE_MS } from '#replicas/drains';
 import type { BackgroundCount } from '#replicas/terms';
 import { type ClientLimitsPort, ClientUseExchange } from './client-use.ts';
 import { type FleetStore, WrongTypeError } from './fleet-store.ts';
-import { type InflightPort, InflightShares } from './inflight-shares.ts';
+import { type InflightPort, InflightShares, type SharesReport } from './inflight-shares.ts';
 import { type Membership, type MembershipCollaborators, openMembership } from './membership.ts';
 import {
   drainStatusOf,
@@ -28,7 +28,7 @@ import {
   type GatewayStatus,
   isJoined,
   mayServeAlone,
-  presentHeartbeats,
+  presentGateways,
   toGatewayStatuses,
 } from './rules/liveness.ts';
 import { rampsOnJoining, toRampReports } from './rules/ramps.ts';
@@ -96,6 +96,8 @@ export class Fleet {
   readonly #inflightShares: InflightShares;
   readonly #startedAtMs = performance.now();
   #syncLoop: SyncLoop | null = null;
+  /** The other gateways that divide the limits. */
+  #others: readonly SharesReport[] = [];
   /** When the sync started that last wrote the snapshot. */
   #publishedAtMs = Number.NEGATIVE_INFINITY;
   /** When it was last noted which names are gone, or the process started: discovery needs time. */
@@ -258,8 +260,8 @@ export class Fleet {
         ...read,
         newId: newLogicalTimestamp(membership.state.id),
       });
-      const others = presentHeartbeats(membership.state, performance.now());
-      this.#inflightShares.take(others, membership.state.id);
+      this.#others = presentGateways(membership.state, this.#others, performance.now());
+      this.#inflightShares.take(this.#others, membership.state.id);
       this.#look(syncStartedAtMs);
       // The heartbeat acknowledges peers. They rely on being remembered after a restart.
       await membership.persist();

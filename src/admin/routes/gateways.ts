@@ -65,7 +65,10 @@ export const forgetGateway = defineRoute({
 
 function toList(collaborators: AdminCollaborators): z.output<typeof listSchema> {
   return {
-    gateways: gatewaysOf(collaborators).map(toGatewayJson),
+    gateways: gatewaysOf(collaborators).map((each) => {
+      const { name, id, isSelf, isAlive, inflight } = each;
+      return { name, id, self: isSelf, alive: isAlive, inflight };
+    }),
     instance_id: collaborators.instanceId,
   };
 }
@@ -79,14 +82,4 @@ function gatewaysOf({ fleet, gatewayName, registry }: AdminCollaborators): reado
 function forget(name: string, { fleet, gatewayName }: AdminCollaborators) {
   if (fleet !== null) return fleet.forget(name);
   return name === gatewayName ? 'gateway_alive' : 'gateway_not_found';
-}
-
-function toGatewayJson({
-  name,
-  id,
-  isSelf,
-  isAlive,
-  inflight,
-}: FleetGateway): z.output<typeof gatewaySchema> {
-  return { name, id, self: isSelf, alive: isAlive, inflight };
 }

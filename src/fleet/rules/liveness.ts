@@ -1,6 +1,6 @@
 import type { DrainState } from '#replicas/drain-state';
+import type { SharesReport } from '../inflight-shares.ts';
 import { HEARTBEAT_TTL_MS, HEARTBEAT_VALID_MS, STABLE_AFTER_MS } from '../timing.ts';
-import type { Heartbeat } from '../wire-format.ts';
 import type { FleetState, Peer } from './fleet-state.ts';
 
 /** Whether the store can be read, and has been for long enough to contain every gateway that can reach it. */
@@ -54,11 +54,16 @@ export interface GatewayStatus {
   readonly version: string | null;
 }
 
-/** The latest heartbeats of the gateways that are there: a store that has lost its data does not have those that are valid. */
-export function presentHeartbeats({ peers, heartbeatIds }: FleetState, nowMs: number): readonly Heartbeat[] {
-  return [...peers].flatMap(([id, { heartbeat, validUntilMs }]) =>
-    heartbeatIds.has(id) || nowMs < validUntilMs ? (heartbeat ?? []) : [],
-  );
+/**
+ * The gateways that are there: a store that has lost its data does not have all valid heartbeats, and one that is not
+ * stable yet not all gateways that were there `before`. What those told is over.
+ */
+export function presentGateways(state: FleetState, before: readonly SharesReport[], nowMs: number) {
+  const stay = new Set(isStable(state, nowMs) ? [] : before.map(({ id }) => id));
+  return [...state.peers].flatMap(([id, { heartbeat, validUntilMs }]) => {
+    if (state.heartbeatIds.has(id) || nowMs < validUntilMs) return heartbeat ?? [];
+    return stay.has(id) ? { id } : [];
+  });
 }
 
 /** Lists the members of the fleet by name. `own`: what this gateway knows of itself. */
