@@ -27,6 +27,7 @@ import {
   findVanished,
   type GatewayStatus,
   isJoined,
+  isStable,
   mayServeAlone,
   presentGateways,
   toGatewayStatuses,
@@ -289,7 +290,7 @@ export class Fleet {
       membership.handle({ kind: 'published', revision, syncStartedAtMs });
       this.#isFailing = false;
       log.foreign(foreign);
-      log.seen(this.gateways());
+      log.seen(this.gateways(), isStable(membership.state, performance.now()));
     } catch (error) {
       if (error instanceof WrongTypeError) log.foreign([...foreign, error.key]);
       const reason = toReason(error);

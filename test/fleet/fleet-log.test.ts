@@ -21,11 +21,27 @@ const gateway = (isAlive: boolean) => ({
 
 test('a gateway that vanishes and returns is logged once each time', () => {
   const { lines, log } = createLog();
-  for (const isAlive of [true, true, false, false, true]) log.seen([gateway(isAlive)]);
+  for (const isAlive of [true, true, false, false, true]) log.seen([gateway(isAlive)], true);
   expect(lines).toEqual([
     'info a gateway is alive {"gateway":"gw-b","id":"2"}',
     'warn a gateway has vanished: drains wait for it {"gateway":"gw-b","id":"2"}',
     'info a gateway is alive {"gateway":"gw-b","id":"2"}',
+  ]);
+});
+
+test('a gateway that is not heard after an outage of the store has not vanished before the store is stable', () => {
+  const { lines, log } = createLog();
+  const seen: [boolean, boolean][] = [
+    [true, true],
+    [false, false],
+    [true, false],
+    [false, false],
+    [false, true],
+  ];
+  for (const [isAlive, isStable] of seen) log.seen([gateway(isAlive)], isStable);
+  expect(lines).toEqual([
+    'info a gateway is alive {"gateway":"gw-b","id":"2"}',
+    'warn a gateway has vanished: drains wait for it {"gateway":"gw-b","id":"2"}',
   ]);
 });
 

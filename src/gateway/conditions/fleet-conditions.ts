@@ -17,9 +17,11 @@ export function createFleetProducer({ fleet, registry }: FleetSurroundings): Pro
       yield { id: 'redis_away', subject: '', figures: { reason: failure } };
       return;
     }
-    const versions = toVersions(fleet.gateways());
+    const telling = fleet.gateways().filter(({ version }) => version !== null);
+    const versions = Map.groupBy(telling, ({ version }) => version);
     if (versions.size > 1) {
-      const shown = [...versions].map(([version, names]) => `${version} (${names.join(', ')})`).join(', ');
+      const namesOf = (gateways: typeof telling) => gateways.map(({ name }) => toShownName(name)).join(', ');
+      const shown = [...versions].map(([version, of]) => `${version} (${namesOf(of)})`).join(', ');
       yield { id: 'gateway_versions_differ', subject: '', figures: { versions: shown } };
     }
     for (const replica of registry.replicas) {
@@ -31,13 +33,4 @@ export function createFleetProducer({ fleet, registry }: FleetSurroundings): Pro
       yield { id: 'drains_not_spread', subject: replica.name, figures: { gateways: toList(shown, 5) } };
     }
   };
-}
-
-/** The names of the gateways that tell their version, by it. */
-function toVersions(gateways: ReturnType<Fleet['gateways']>): ReadonlyMap<string, readonly string[]> {
-  const versions = new Map<string, string[]>();
-  for (const { name, version } of gateways) {
-    if (version !== null) versions.set(version, [...(versions.get(version) ?? []), toShownName(name)]);
-  }
-  return versions;
 }
