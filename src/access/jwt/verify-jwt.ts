@@ -1,5 +1,6 @@
 import { createLocalJWKSet, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Config } from '#config';
+import { toShownName } from '#otel/base';
 import type { PublicJwk } from './jwks.ts';
 
 /** Which tokens are valid, and which claims say what. */
@@ -101,10 +102,11 @@ function toFacts(payload: JWTPayload, rules: JwtRules): JwtFacts | JwtRefusal {
 
 const MAX_TEXT_CHARS = 256;
 
-/** Null if the claim is absent, or anything else than a text of a reasonable length. */
+/** As records show it: limits count by that. Null if the claim is absent, or anything else than a text of a reasonable length. */
 function readText(payload: JWTPayload, claim: string): string | null {
   const value = readClaim(payload, claim);
-  return typeof value === 'string' && value.trim() !== '' && value.length <= MAX_TEXT_CHARS ? value : null;
+  const shown = typeof value === 'string' && value.length <= MAX_TEXT_CHARS ? toShownName(value) : '';
+  return shown.trim() === '' ? null : shown;
 }
 
 /** A list, or a text with spaces between the names, as in `scope`. Without the claim no model is allowed; `*`: all. */

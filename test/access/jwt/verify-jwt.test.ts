@@ -83,6 +83,10 @@ describe('a token is valid', () => {
     expect(await verify(await issue({ exp }))).toMatchObject({ expiresAtMs: (exp + 30) * 1000 });
   });
 
+  test('and has the name of its tenant that records have, by which limits count, too', async () => {
+    expect(await tenantOf(await issue({ tenant: 'ac\u0000me\n' }))).toBe('acme');
+  });
+
   test('and says what the last of two claims with the same name says, as JSON readers do', async () => {
     const text = JSON.stringify(claimsOf());
     expect(await tenantOf(issueText(text.replace('{', '{"tenant":"twice",')))).toBe('acme');
@@ -102,6 +106,7 @@ describe('a token is refused', () => {
     ['without a tenant', 'claims', { tenant: undefined }],
     ['with an empty tenant', 'claims', { tenant: '' }],
     ['with a blank tenant', 'claims', { tenant: ' \t' }],
+    ['with a tenant of which nothing can be shown', 'claims', { tenant: '\u0000 \u202e' }],
     ['with a list of tenants', 'claims', { tenant: ['acme'] }],
     ['with a tenant that is a number', 'claims', { tenant: 7 }],
     ['with a tenant of 257 characters', 'claims', { tenant: 'x'.repeat(257) }],
