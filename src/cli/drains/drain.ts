@@ -47,8 +47,8 @@ export async function drain(invocation: Invocation): Promise<number> {
     if (values.json) printJson(stdout, answer);
     return isStored ? 0 : 1;
   }
-  const isQuiet = values.json === true;
-  const { kind, status } = await waitWithProgress(invocation, client, { name, timeoutMs, answer, isQuiet });
+  const given = { name, timeoutMs, first: toStatus(memberOf(answer, 'replica')) };
+  const { kind, status } = await waitWithProgress(invocation, client, given, values.json === true);
   if (values.json) printJson(stdout, { ...(answer as object), replica: status.view });
   if (kind === 'safe') {
     if (!values.json) stdout.write(`${name} is safe to stop\n`);
@@ -63,24 +63,17 @@ export async function drain(invocation: Invocation): Promise<number> {
 async function waitWithProgress(
   { stdout, signals }: Invocation,
   client: AdminClient,
-  given: {
-    readonly name: string;
-    readonly timeoutMs: number;
-    readonly answer: unknown;
-    readonly isQuiet: boolean;
-  },
+  given: Pick<DrainWait, 'name' | 'timeoutMs' | 'first'>,
+  isQuiet: boolean,
 ): Promise<DrainWaitEnd> {
-  const { name, timeoutMs, answer, isQuiet } = given;
   const line = createProgressLine(stdout);
   try {
     return await waitUntilSafe(client, {
-      name,
-      timeoutMs,
+      ...given,
       signal: signals.shutdown,
-      first: toStatus(memberOf(answer, 'replica')),
       onPoll: (status) => {
         if (!isQuiet)
-          line.show(`${name}: ${status === null ? 'the gateway does not answer' : toText(status)}`);
+          line.show(`${given.name}: ${status === null ? 'the gateway does not answer' : toText(status)}`);
       },
     });
   } finally {
@@ -127,6 +120,7 @@ interface DrainWait {
 async function waitUntilSafe(client: AdminClient, wait: DrainWait): Promise<DrainWaitEnd> {
   const endMs = performance.now() + wait.timeoutMs;
   let status = wait.first;
+  let isRemoving = memberOf(status.view, 'removing') === true;
   for (;;) {
     if (status.isSafeToStop === true) return { kind: 'safe', status };
     if (!status.isDrained) return { kind: 'undrained', status };
@@ -134,11 +128,18 @@ async function waitUntilSafe(client: AdminClient, wait: DrainWait): Promise<Drai
     if (performance.now() >= endMs) return { kind: 'timed_out', status };
     await sleep(POLL_INTERVAL_MS, undefined, { signal: wait.signal }).catch(() => undefined);
     const polled = await poll(client, wait);
-    if (polled === 'removed') return { kind: 'removed', status };
+    // What is being removed is listed until nothing is in flight on it.
+    if (polled === 'removed') {
+      const view = isRemoving ? { ...(status.view as object), ...IDLE } : status.view;
+      return { kind: isRemoving ? 'safe' : 'removed', status: { ...status, view } };
+    }
+    isRemoving = memberOf(polled?.view, 'removing') === true;
     if (!wait.signal.aborted) wait.onPoll(polled);
     status = polled ?? status;
   }
 }
+
+const IDLE = { inflight: 0, background: 0, background_unknown: 0, safe_to_stop: true };
 
 /** Null when the gateway does not answer. */
 async function poll(

@@ -195,6 +195,24 @@ describe('gateway drain --wait', () => {
     expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 1, stderr: `gateway: ${said}\n` });
   });
 
+  it('exits with 0 when the replica is removed meanwhile and was being removed until nothing was in flight', async () => {
+    const removing = { ...drained(2), removing: true };
+    const { url } = await startDraining([drained(2), removing, 'gone'] as never);
+    expect(await invoke(wait(url), TOKEN)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/\nvllm-a is safe to stop\n$/),
+    });
+    const asJson = await startDraining([removing, 'gone'] as never);
+    const { exitCode, stdout } = await invoke(wait(asJson.url, '--json'), TOKEN);
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ replica: { inflight: 0, safe_to_stop: true } });
+  });
+
+  it('exits with 1 when it is gone after the gateway did not answer: what the one before had in flight is unknown', async () => {
+    const { url } = await startDraining([{ ...drained(2), removing: true }, 'away', 'gone'] as never);
+    expect(await invoke(wait(url), TOKEN)).toMatchObject({ exitCode: 1 });
+  });
+
   it('waits for the other gateways where the replica is removed from this one', async () => {
     const absent = (inflight: number) => ({
       name: 'vllm-a',
