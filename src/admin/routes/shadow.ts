@@ -33,10 +33,10 @@ export const beginShadow = defineRoute({
     'gets copies all the same. It ends with `unshadow`, with a drain, after `for`, and with the gateway. Calling it again ' +
     'moves the end. It is refused if a model would be left without a replica that answers.',
   query: {
-    requests: percentParam(
-      100,
-      'The share of the live requests of its models of which it gets a copy.',
-    ).optional(),
+    // Without copies it would serve nobody, and never be judged.
+    requests: percentParam(100, 'The share of the live requests of its models of which it gets a copy.')
+      .refine((share) => share > 0, 'more than 0%, such as 10%')
+      .optional(),
     for: durationParam(MAX_FOR_MS, 'How long it is a shadow, if nothing ends that before.').optional(),
   },
   response: { description: 'The replica is a shadow.', content: json(shadowSchema) },

@@ -53,6 +53,22 @@ describe('a replica that becomes a shadow for a while', () => {
     expect((await gateway.chat()).status).toBe(200);
   });
 
+  test('is refused without a share: it would serve nobody, and get no copies', async () => {
+    await using scene = await startShadowScene({ role: 'serve' });
+    const { gateway } = scene;
+
+    const refused = await gateway.admin('/admin/replicas/s/shadow?requests=0.00%25', post);
+
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({
+      error: { message: expect.stringContaining('more than 0%') },
+    });
+    const { replica } = (await (await gateway.admin('/admin/replicas/s')).json()) as {
+      replica: { shadow: object | null };
+    };
+    expect(replica.shadow).toBeNull();
+  });
+
   test.for(['drain', 'unshadow'])('is none if %s is called while the others are asked', async (later) => {
     await using scene = await startShadowScene({ role: 'serve' });
     const { gateway, a } = scene;
