@@ -22,7 +22,11 @@ import {
 export async function simulate(invocation: Invocation): Promise<number> {
   const { values, positionals } = parseArguments(invocation.args, COMMANDS.simulate.options);
   const [action, ...words] = positionals;
-  if (action === 'scene') return await playScene(words, values, invocation);
+  const hasScene = action === 'scene';
+  const surplus = Object.keys(values).find((option) => SCENE_OPTIONS.includes(option) !== hasScene);
+  if (surplus !== undefined)
+    throw new UsageError(`option '--${surplus}' ${hasScene ? 'does not go' : 'only goes'} with scene`);
+  if (hasScene) return await playScene(words, values, invocation);
   if (action !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(action)}`);
   return await serveReplica(toSettings(values), invocation);
 }
@@ -105,11 +109,9 @@ function durationMs(text: string): number | null {
 
 const TIMEOUT_MS = 5_000;
 
-/** The options that say which gateway knows the replica. */
-interface SceneOptions {
-  readonly admin?: string;
-  readonly config?: string;
-}
+/** They say which gateway knows the replica. */
+const SCENE_OPTIONS: readonly string[] = ['admin', 'config'];
+type SceneOptions = Pick<SimulateValues, 'admin' | 'config'>;
 
 /** `gateway simulate scene SCENE REPLICA`: lets a running simulated replica play a scene. Throws a UsageError or a StartError. */
 async function playScene(

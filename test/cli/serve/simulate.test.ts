@@ -100,6 +100,10 @@ describe('gateway simulate', () => {
       exitCode: 2,
       text: expect.stringContaining('the scene must be one of normal, slow, failing, frozen, loading'),
     });
+    expect(await scene('slow', url, '--ttft', '5s')).toMatchObject({
+      exitCode: 2,
+      text: expect.stringContaining("option '--ttft' does not go with scene"),
+    });
     expect(await scene('slow')).toMatchObject({
       exitCode: 2,
       text: expect.stringContaining('REPLICA is missing'),
@@ -107,6 +111,11 @@ describe('gateway simulate', () => {
     stop();
     await exit;
     expect(await scene('slow', url)).toEqual({ exitCode: 1, text: `gateway: cannot reach ${url}\n` });
+  });
+
+  it('refuses options that only name a gateway, where it asks none', async () => {
+    const { invocation } = invoke(['--admin', 'http://127.0.0.1:9']);
+    await expect(simulate(invocation)).rejects.toThrow("option '--admin' only goes with scene");
   });
 
   it.each([
