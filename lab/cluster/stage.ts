@@ -187,6 +187,8 @@ export class Stage implements AsyncDisposable {
     const examples = ['--values', join(ROOT, 'deploy/helm/examples/pods.yaml'), '--values', path];
     const chart = join(ROOT, 'deploy/helm/spangate');
     const printed = await this.helm('upgrade', '--install', 'spangate', chart, ...examples);
+    // Pods that are ready may be those of before.
+    await this.plane.kubectl('-n', NAMESPACE, 'rollout', 'status', 'statefulset/spangate', '--timeout=5m');
     await this.until(`${count} gateways are ready`, async () => {
       const pods = await this.pods('app.kubernetes.io/name=spangate');
       return pods.length === count && pods.every((pod) => isTrue(pod, 'Ready'));
