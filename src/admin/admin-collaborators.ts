@@ -167,7 +167,8 @@ export interface FleetGateway {
   /** The id of its process; null for a gateway without a fleet. */
   readonly id: string | null;
   readonly isSelf: boolean;
-  readonly isAlive: boolean;
+  /** Null: the shared state is away, and nobody knows. */
+  readonly isAlive: boolean | null;
   /** Null if it is not alive. */
   readonly inflight: number | null;
 }

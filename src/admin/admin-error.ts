@@ -20,10 +20,7 @@ export const ADMIN_ERRORS = {
       'The admin API is off: no token is set. Set SVC_READ_TOKEN for GETs, SVC_OPERATOR_TOKEN for drains too, or ' +
       'SVC_ADMIN_TOKEN for every call, and restart the gateway.',
   },
-  read_only_token: {
-    status: 403,
-    message: 'This token (SVC_READ_TOKEN) only reads.',
-  },
+  read_only_token: { status: 403, message: 'This token (SVC_READ_TOKEN) only reads.' },
   admin_token_required: {
     status: 403,
     message: 'This token (SVC_OPERATOR_TOKEN) only reads, and steers replicas, shadows and rollouts.',

@@ -31,14 +31,14 @@ export class FleetLog {
     else this.#log.warn(fields, 'the shared state cannot be used: serving with the last known drains');
   }
 
-  /** Logs which gateways have come and gone. An absence means nothing before the store is stable. */
-  seen(gateways: readonly GatewayStatus[], isStable: boolean): void {
+  /** Logs which gateways have come and gone. */
+  seen(gateways: readonly GatewayStatus[]): void {
     const others = gateways.filter(({ isSelf }) => !isSelf);
     const alive = new Set(others.filter(({ isAlive }) => isAlive).map(({ id }) => id));
-    for (const { id, name } of others) {
+    for (const { id, name, isAlive } of others) {
       if (alive.has(id) === this.#alive.has(id)) continue;
-      if (alive.has(id)) this.#log.info({ gateway: name, id }, 'a gateway is alive');
-      else if (!isStable) alive.add(id);
+      if (isAlive) this.#log.info({ gateway: name, id }, 'a gateway is alive');
+      else if (isAlive === null) alive.add(id);
       else this.#log.warn({ gateway: name, id }, 'a gateway has vanished: drains wait for it');
     }
     this.#alive = alive;

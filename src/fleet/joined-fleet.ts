@@ -27,7 +27,6 @@ import {
   findVanished,
   type GatewayStatus,
   isJoined,
-  isStable,
   mayServeAlone,
   presentGateways,
   toGatewayStatuses,
@@ -290,7 +289,7 @@ export class Fleet {
       membership.handle({ kind: 'published', revision, syncStartedAtMs });
       this.#isFailing = false;
       log.foreign(foreign);
-      log.seen(this.gateways(), isStable(membership.state, performance.now()));
+      log.seen(this.gateways());
     } catch (error) {
       if (error instanceof WrongTypeError) log.foreign([...foreign, error.key]);
       const reason = toReason(error);

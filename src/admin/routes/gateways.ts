@@ -9,7 +9,7 @@ const gatewaySchema = z
     name: z.string().describe('Two gateways may have the same name.'),
     id: z.string().nullable().describe('The id of its process. Null without a fleet.'),
     self: z.boolean().describe('Whether it is the gateway that responds.'),
-    alive: z.boolean().describe('Whether this gateway has read a heartbeat of it in the last few seconds.'),
+    alive: z.boolean().nullable().describe('Whether its heartbeat is valid. Null: the shared state is away.'),
     inflight: z.int().min(0).nullable().describe('Its requests in flight; null if it is not alive.'),
   })
   .meta({ id: 'Gateway' });

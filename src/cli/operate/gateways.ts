@@ -6,6 +6,12 @@ import { type Cell, createPaint, type Paint, toTable } from '#cli/terminal';
 import { printJson } from '../print-json.ts';
 import { toCell } from '../tables/replica-cells.ts';
 
+/** By `alive`; what is neither is unknown while the shared state is away. */
+const STATES: ReadonlyMap<unknown, Cell> = new Map<unknown, Cell>([
+  [true, 'alive'],
+  [false, { text: 'vanished', style: 'red' }],
+]);
+
 /** `gateway gateways`: shows the gateways that a drain waits for, as a table or JSON. */
 export async function gateways({ args, env, stdout }: Invocation): Promise<number> {
   const { values } = parseOptions(args, COMMANDS.gateways.options);
@@ -19,7 +25,7 @@ export async function gateways({ args, env, stdout }: Invocation): Promise<numbe
 function toGatewayTable(answer: unknown, { baseUrl }: AdminClient, paint: Paint): string {
   const rows = itemsOf(answer, 'gateways').map((gateway): Cell[] => [
     toCell(memberOf(gateway, 'name')),
-    memberOf(gateway, 'alive') === true ? 'alive' : { text: 'vanished', style: 'red' },
+    STATES.get(memberOf(gateway, 'alive')) ?? { text: 'unknown', style: 'yellow' },
     toCell(memberOf(gateway, 'inflight')),
     memberOf(gateway, 'self') === true ? baseUrl : '',
   ]);

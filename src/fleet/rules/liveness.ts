@@ -46,8 +46,8 @@ export interface GatewayStatus {
   readonly name: string;
   readonly id: string;
   readonly isSelf: boolean;
-  /** Whether its heartbeat is valid now. */
-  readonly isAlive: boolean;
+  /** Whether its heartbeat is valid now; null if the store cannot tell, because it is away or has just come back. */
+  readonly isAlive: boolean | null;
   /** Its requests in flight on all replicas; null if it is not alive. */
   readonly inflight: number | null;
   /** Its version; null if it is not alive, or does not tell it. */
@@ -72,12 +72,14 @@ export function toGatewayStatuses(
   own: Pick<GatewayStatus, 'inflight' | 'version'>,
   nowMs: number,
 ): readonly GatewayStatus[] {
+  const absent = isStable(state, nowMs) ? false : null;
   const self = { name: state.name, id: state.id, isSelf: true, isAlive: true, ...own };
   const others = [...state.members].map(([id, name]) => {
     const { heartbeat = null, validUntilMs = 0 } = state.peers.get(id) ?? {};
     const valid = nowMs < validUntilMs ? heartbeat : null;
     const inflight = valid?.inflight.values().reduce((sum, count) => sum + count, 0) ?? null;
-    return { name, id, isSelf: false, isAlive: valid !== null, inflight, version: valid?.version ?? null };
+    const isAlive = valid === null ? absent : true;
+    return { name, id, isSelf: false, isAlive, inflight, version: valid?.version ?? null };
   });
   return [self, ...others].sort((a, b) => (a.name < b.name || (a.name === b.name && a.id < b.id) ? -1 : 1));
 }

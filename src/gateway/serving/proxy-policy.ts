@@ -7,6 +7,9 @@ type ProxySettings = ProxyPolicy['settings'];
 /** Who may send requests, and what tenants may use. */
 type Access = Pick<ProxySettings, 'apiClients' | 'tenantLimits'>;
 
+/** What is believed of who sends a request, and told them. */
+type Trust = Pick<ProxySettings, 'continuesTraces' | 'tellsRoute'> & { readonly trustsTenant: boolean };
+
 /**
  * The settings of the proxy, and those for requests of `trusted_proxies`: who is believed what it says of a tenant, whose trace
  * goes on here, and who is told the route. `viaName`: the gateway's name in Via.
@@ -40,11 +43,7 @@ function toProxySettings(
   { aliases, currency, endpoints, gateway, headers, limits, log, modelsListing, pass, ...config }: Config,
   { apiClients, tenantLimits }: Access,
   viaName: string,
-  {
-    trustsTenant,
-    continuesTraces,
-    tellsRoute,
-  }: Pick<ProxySettings, 'continuesTraces' | 'tellsRoute'> & { readonly trustsTenant: boolean },
+  { trustsTenant, continuesTraces, tellsRoute }: Trust,
 ): ProxySettings {
   const { history, prefixHash, progressiveUsage, retry, timeouts } = config;
   const keyFields = ['authorization', 'x-api-key'];

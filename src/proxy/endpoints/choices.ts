@@ -144,11 +144,9 @@ function readObject(json: JsonCursor, wantsIdentity: boolean): StreamChunk {
 function readMember(json: JsonCursor, key: string, chunk: ChunkDraft): void {
   switch (key) {
     case 'choices':
-      if (json.peek() === 'array') {
-        readChoices(json, chunk);
-        return;
-      }
-      break;
+      if (json.peek() !== 'array') break;
+      readChoices(json, chunk);
+      return;
     case 'usage':
     case 'timings':
     case 'metrics':
@@ -159,11 +157,9 @@ function readMember(json: JsonCursor, key: string, chunk: ChunkDraft): void {
       break;
     case 'object':
       // The flat errors of SGLang and older vLLM: {"object":"error","message":…}.
-      if (json.peek() === 'string') {
-        if (json.readString() === 'error') chunk.hasError = true;
-        return;
-      }
-      break;
+      if (json.peek() !== 'string') break;
+      if (json.readString() === 'error') chunk.hasError = true;
+      return;
   }
   json.skip();
 }

@@ -6,6 +6,7 @@ const GATEWAYS = {
   gateways: [
     { name: 'gw-a', id: 'one', self: true, alive: true, inflight: 12 },
     { name: 'gw-b', id: 'two', self: false, alive: false, inflight: null },
+    { name: 'gw-c', id: 'three', self: false, alive: null, inflight: null },
   ],
 };
 
@@ -14,7 +15,7 @@ describe('gateway gateways', () => {
     const { url, calls } = await startAdmin(() => ({ body: GATEWAYS }));
     const { exitCode, stdout } = await invoke(['gateways', '--admin', url], TOKEN);
     expect(stdout).toBe(
-      `NAME  STATE     INFLIGHT  ADMIN API\ngw-a  alive     12        ${url}\ngw-b  vanished  -\n`,
+      `NAME  STATE     INFLIGHT  ADMIN API\ngw-a  alive     12        ${url}\ngw-b  vanished  -\ngw-c  unknown   -\n`,
     );
     expect({ exitCode, calls }).toEqual({ exitCode: 0, calls: ['GET /admin/gateways Bearer token-1'] });
   });

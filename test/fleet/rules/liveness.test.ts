@@ -141,6 +141,17 @@ describe('the members of a fleet', () => {
     expect(aliveAt(endMs)[0]).toEqual([OTHER, false]);
   });
 
+  test('are neither alive nor not while the store cannot be read, or could not until just now', () => {
+    const readAt = (state: FleetState, nowMs: number) => withRead(state, nowMs, { snapshots });
+    const isAliveAt = (state: FleetState, nowMs: number) =>
+      toGatewayStatuses(state, { inflight: 0, version: null }, nowMs).find(({ id }) => id === OTHER)?.isAlive;
+    const state = readAt(createStableState(), NOW);
+    expect(isAliveAt(state, NOW + HEARTBEAT_VALID_MS)).toBe(false);
+    expect(isAliveAt(state, NOW + HEARTBEAT_VALID_MS + 1)).toBeNull();
+    const back = readAt({ ...state, readableSinceMs: NOW + 60_000 }, NOW + 60_001);
+    expect(isAliveAt(back, NOW + 60_001)).toBeNull();
+  });
+
   test('that were never read can be forgotten', () => {
     const state = { ...createStableState(), members: new Map([[OTHER, 'gw-b']]) };
     expect(findVanished(state, 'gw-b', NOW)).toEqual([OTHER]);
