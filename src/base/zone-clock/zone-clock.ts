@@ -6,6 +6,7 @@
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const FARTHEST_MS = 16 * HOUR_MS; // from UTC: a clock is at most 15 hours ahead
 
 /** The clock of a zone. What it shows is told as if it were the time of UTC: milliseconds since 1970, in whole seconds. */
 export class ZoneClock {
@@ -47,8 +48,8 @@ export class ZoneClock {
 
   /** When the clock shows a time: twice if it is set back over it, never if it leaves it out. */
   momentsOf(wallMs: number): readonly number[] {
-    // It is at most 15 hours ahead of UTC, and shows each day once: what it shows never goes back by more than 3 hours.
-    const offsets = new Set([wallMs - 16 * HOUR_MS, wallMs + 16 * HOUR_MS].map((ms) => this.wallMs(ms) - ms));
+    // It shows each day once: what it shows never goes back by more than 3 hours.
+    const offsets = new Set([wallMs - FARTHEST_MS, wallMs + FARTHEST_MS].map((ms) => this.wallMs(ms) - ms));
     return [...offsets].map((offset) => wallMs - offset).filter((ms) => this.wallMs(ms) === wallMs);
   }
 
@@ -59,7 +60,7 @@ export class ZoneClock {
   #toEpochMs(wallMs: number): number {
     const moments = this.momentsOf(wallMs);
     if (moments.length > 0) return Math.min(...moments);
-    let [low, high] = [wallMs - 16 * HOUR_MS, wallMs + 16 * HOUR_MS];
+    let [low, high] = [wallMs - FARTHEST_MS, wallMs + FARTHEST_MS];
     while (high - low > 1_000) {
       const middle = Math.floor((low + high) / 2_000) * 1_000;
       if (this.wallMs(middle) >= wallMs) high = middle;

@@ -146,11 +146,8 @@ export class ReplicaControl {
     this.#link = link;
     this.#opened = opened;
     const { health: table, silences, ramps } = shared;
-    const decisions = new HealthDecisions({
-      registry,
-      log,
-      onAction: (action) => link.plane?.recordAction(action),
-    });
+    const onAction = (action: HealthAction | TrialAction) => link.plane?.recordAction(action);
+    const decisions = new HealthDecisions({ registry, log, onAction });
     const frozen = new FrozenWatch({ registry, table, silences, ramps, decisions });
     const onSwitch = (isOn: boolean) => link.plane?.comparePeers(isOn);
     const peers = new PeerWatch({ registry, shared, decisions, policy, onSwitch });
@@ -174,7 +171,7 @@ export class ReplicaControl {
     });
     this.trials = new Trials({
       log,
-      onAction: (action) => link.plane?.recordAction(action),
+      onAction,
       beginRamp,
       republish: () => this.#discovery.republish(),
     });
