@@ -343,6 +343,11 @@ export class Stage implements AsyncDisposable {
 
   /** Does something under load by the Service of the gateways. Rejects if a request fails. */
   async underLoad(perSecond: number, act: () => Promise<unknown>): Promise<LoadResult> {
+    // A gateway whose network was away in the scene before may not be ready again.
+    await this.until(
+      'the Service of the gateways answers',
+      async () => (await fetch(this.#proxy.url)).status > 0,
+    );
     const load = new Load(this.#proxy.url, perSecond);
     let result: LoadResult | null = null;
     try {
