@@ -199,8 +199,8 @@ function withoutParts(
 }
 
 function toSpanKind(endpoint: string): 'LLM' | 'EMBEDDING' | 'RERANKER' | undefined {
-  if (endpoint.endsWith('/rerank')) return 'RERANKER';
   const operation = OPERATIONS.get(endpoint);
+  if (operation === 'rerank') return 'RERANKER';
   if (operation === 'embeddings') return 'EMBEDDING';
   return operation === 'chat' || operation === 'text_completion' ? 'LLM' : undefined;
 }
