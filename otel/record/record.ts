@@ -2,7 +2,7 @@
  * The contract of the record: what its span says of it, and how it is read from a span again.
  *
  * It never knows how a span is encoded. Names from outside are cut before they come here: toShownName of #otel/base.
- * Begin with attributes.ts. The names and types are in registry/, a room of their own.
+ * Begin with attributes.ts, which also computes what a dialect adds. The names and types are in registry/, a room of their own.
  */
 
 export { MAX_TIMINGS } from './attribute-values.ts';

@@ -1,5 +1,5 @@
 /*
- * The commands: one file each. serve/log/ writes the log of a gateway, and counts the lines that nobody takes.
+ * The commands: one file each. tables/ formats what they print, CSV too; serve/log/ writes the log of a gateway.
  *
  * They never reach into a gateway: they start one, or ask a running one through its admin API.
  * Begin with run.ts, which finds the command; arguments/command-table.ts names them all. Signals and crashes are handled in

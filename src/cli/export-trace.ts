@@ -73,7 +73,7 @@ function reportOmissions(counts: TraceCounts, filter: TraceSettings['filter'], {
     if (count > 0) stderr.write(`gateway: ${count} ${what}\n`);
   };
   report(counts.brokenLines, 'broken lines, left out');
-  report(counts.withoutTokens, 'records without both token counts (failures, embeddings), left out');
+  report(counts.withoutTokens, 'records that generated no text or lack token counts, left out');
   report(counts.repeated, 'repeated records, used once');
   report(counts.late, `requests more than ${WINDOW} records late, moved`);
   if (counts.requests > 0) return;

@@ -10,7 +10,7 @@ export const HEARTBEAT_VALID_MS = 5_000;
 /**
  * How long a gateway keeps to what its heartbeat said, even if no other gateway may have read it. It is longer than any
  * reader treats the heartbeat as valid, even if the reader's clock runs 10 % slow and the sender's 10 % fast. The store
- * expires heartbeats after the same time.
+ * expires heartbeats after the same time. The first gateway of a fleet waits so long, too: another one may still run.
  */
 export const HEARTBEAT_TTL_MS = 6_250;
 

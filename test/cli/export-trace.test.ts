@@ -57,7 +57,7 @@ describe('gateway export-trace', () => {
   test('writes the trace of a file of records', async () => {
     const { exitCode, stdout, stderr } = await invoke(['export-trace', '--block-size', '128', RECORDS]);
     expect(stdout).toBe(await readFile(join(FIXTURES, 'trace.jsonl'), 'utf8'));
-    expect(stderr).toBe('gateway: 2 records without both token counts (failures, embeddings), left out\n');
+    expect(stderr).toBe('gateway: 2 records that generated no text or lack token counts, left out\n');
     expect(exitCode).toBe(0);
     expect(readTrace(stdout, 128)).toHaveLength(6);
   });

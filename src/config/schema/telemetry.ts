@@ -3,8 +3,10 @@ import { duration, flag, listOf, oneOf, period, size, wholeNumber } from './code
 import { facts, RELOADED, section } from './keys.ts';
 
 const exportRetry = section({
-  initial: duration().prefault('500ms').describe('The first delay; it doubles with each failed call.'),
-  max: duration().prefault('5s').describe('The longest delay.'),
+  initial: duration()
+    .prefault('500ms')
+    .describe('The longest first delay; it doubles with each failed call.'),
+  max: duration().prefault('5s').describe('The longest delay, unless the collector names one.'),
 });
 
 const exportFile = section({

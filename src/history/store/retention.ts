@@ -11,7 +11,7 @@ import type { UsageStore } from './usage-store.ts';
 const TRIM_INTERVAL_MS = 60_000;
 /** Of the sums, so much is removed at a time when the file is full of them. */
 const USAGE_PIECE_MS = { usage_minutes: 3_600_000, usage_hours: 86_400_000 } as const;
-/** Instances and gaps are kept as long as the sums of hours. */
+/** The timeline, losses, instances and gaps are kept as long as the sums of hours. */
 const KEPT_MS = USAGE_TABLES.usage_hours.keptMs;
 const MAX_INSTANCES = 10_000;
 const MAX_GAPS = 10_000;

@@ -66,7 +66,7 @@ interface RecordFilter {
 interface ReadCounts {
   /** Lines that are truncated, or are not exported spans. */
   brokenLines: number;
-  /** Records without the token counts that a replay needs. */
+  /** Records without what a replay needs: generated text and its token counts. */
   withoutTokens: number;
 }
 

@@ -48,7 +48,7 @@ export const EXPORT: readonly Limit[] = [
   {
     what: "a collector's `Retry-After`",
     source: inFile('otel/export/retry.ts', 'MAX_RETRY_AFTER_MS'),
-    past: 'the next call comes then',
+    past: 'the next call comes soon after',
     proof: testedBy('test/otel/export/retry.test.ts', "{ header: '3600', ms: 60_000 }"),
   },
   {
