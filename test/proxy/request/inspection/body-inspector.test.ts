@@ -1,4 +1,6 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { endpointAt } from '#testkit/reading/response-reading.ts';
 import { createPrefixHasher } from '../../../../src/proxy/record/prefix-hashes.ts';
 import {
@@ -163,22 +165,14 @@ describe('a body inspector', () => {
       'Über 世界 😀 \\ '.repeat(900),
       `${'x'.repeat(20_000)}\u0000"`,
     ];
-    const describeAll = async () => {
-      const room = await import('../../../../src/proxy/request/inspection/body-inspector.ts');
-      const inspector = room.createBodyInspector(settings);
-      const inspected = texts.map(async (text) => await inspector.inspect([bodyOf(text)], CHAT));
-      return (await Promise.all(inspected)).map((body) => body.describeText());
-    };
-    onTestFinished(() => {
-      vi.unstubAllGlobals();
-      vi.resetModules();
-    });
-    const expected = await describeAll();
-    vi.resetModules();
-    vi.stubGlobal('WebAssembly', undefined);
-    const { wideStrings: missing } = await import('#json/strings');
-    expect(missing).toBeNull();
-    expect(await describeAll()).toEqual(expected);
-    expect(expected[0]?.promptChars).toBe(2400);
+    const inspector = createInspector();
+    const inspected = await Promise.all(
+      texts.map(async (text) => await inspector.inspect([bodyOf(text)], CHAT)),
+    );
+    const workerData = { bodies: texts.map(bodyOf), settings };
+    const thread = new Worker(new URL('without-webassembly.ts', import.meta.url), { workerData });
+    const [descriptions] = await once(thread, 'message');
+    expect(descriptions).toEqual(inspected.map((body) => body.describeText()));
+    expect(descriptions[0].promptChars).toBe(2400);
   });
 });
