@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { exchangeRaw, postBytes, toChunks } from '#testkit/raw-http.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { bodyWith } from './generated-json.ts';
 
@@ -15,7 +16,7 @@ const ENDPOINTS = [CHAT, '/v1/completions', ...UNTOUCHED] as const;
 const ALL_ON = {
   endpoints: ['responses', 'messages', 'rerank', 'score', 'classify', 'pooling', 'tokenize', 'detokenize'],
 };
-const RUNS = { numRuns: 150 };
+const RUNS = { numRuns: runs(150) };
 const INSERTED = ',"stream_options":{"include_usage":true}';
 
 /** What the replica gets for what the client sends. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { runs } from '#testkit/runs.ts';
 import { calls, history, runHistory } from './model/histories.ts';
 import { SCENARIOS } from './model/scenarios.ts';
 
@@ -15,7 +16,7 @@ describe('a fleet', () => {
       fc.property(history, (past) => {
         expect(runHistory(past).violations).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -24,7 +25,7 @@ describe('a fleet', () => {
       fc.property(history, (past) => {
         expect(runHistory(past).drainViolations).toEqual([]);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -41,7 +42,7 @@ describe('a fleet', () => {
             expect(world.lastCalls.get(replica)).toBe(drained);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
     expect(confirmedAnswers).toBeGreaterThan(300);
   });
@@ -55,13 +56,13 @@ describe('a fleet', () => {
         expect(new Set(drains).size).toBe(1);
         expect(safe.every((answer) => answer === true)).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
   test('reports a replica as safe to stop despite faults that do not affect it', () => {
     // A fleet that never says yes is never wrong: without this test the property above would be worth nothing.
-    const worlds = fc.sample(history, { numRuns: 300, seed: 1 }).map((past) => runHistory(past));
+    const worlds = fc.sample(history, { numRuns: runs(300), seed: 1 }).map((past) => runHistory(past));
     expect(
       worlds.filter(({ safeAnswersDuringFaults }) => safeAnswersDuringFaults > 0).length,
     ).toBeGreaterThan(30);

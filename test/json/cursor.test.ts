@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJsonValue } from '#testkit/reading/read-json-value.ts';
+import { runs } from '#testkit/runs.ts';
 import { JsonCursor } from '../../src/json/cursor.ts';
 import { JsonSyntaxError } from '../../src/json/lexer.ts';
 import { allowAtMost, type MemberAllowance, MemberLimitError } from '../../src/json/member-allowance.ts';
@@ -111,7 +112,7 @@ describe('a cursor over a JSON text', () => {
         );
         expect([reading.position, skipping.position]).toEqual([bytes.length - 1, bytes.length - 1]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -122,7 +123,7 @@ describe('a cursor over a JSON text', () => {
         expect(byReading(text)).toStrictEqual(expected);
         expect(bySkipping(text)).toBe(expected.accepted);
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
   });
 
@@ -201,7 +202,7 @@ describe('a cursor over a JSON text', () => {
           expect(byReading(text)).toStrictEqual(byParsing(text));
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '#testkit/runs.ts';
 import { MemberScanner, type WantedMembers } from '../../src/json/member-scanner.ts';
 
 const WANTED: WantedMembers = {
@@ -86,7 +87,7 @@ describe('a scanner of answers', () => {
         });
         expect(scanner.items).toEqual(items);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -146,7 +147,7 @@ describe('a scanner of answers', () => {
       fc.property(bytes, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (input, sizes) => {
         scan(input, sizes);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '#testkit/runs.ts';
 import { watchTimers } from '#testkit/timers.ts';
 import {
   type CallTable,
@@ -284,6 +285,6 @@ test('however messages, answers and the end of the other thread interleave, each
       expect(carriedOut).toEqual(made.slice(0, carriedOut.length));
       for (const [value, ends] of heard) expect(ends).toEqual([arrived.get(value) ?? END.message]);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
+import { runs } from '#testkit/runs.ts';
 import { toCollectorMessage, toPartialSuccess } from '../../../otel/export/collector-answer.ts';
 
 const NONE = { rejectedCount: 0, message: undefined };
@@ -82,7 +83,7 @@ describe('an answer in protobuf', () => {
         expect(toPartialSuccess(protobuf(bytes)).rejectedCount).toSatisfy(Number.isSafeInteger);
         expect(() => toCollectorMessage(protobuf(bytes))).not.toThrow();
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

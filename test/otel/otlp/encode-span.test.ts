@@ -13,6 +13,7 @@ import type { EndedRecord } from '#otel/queue';
 import { type RequestRecord, SCOPE } from '#otel/record/registry';
 import { decodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
+import { runs } from '#testkit/runs.ts';
 import { SpanEncoder } from '../../../otel/otlp/encode-span.ts';
 import { toSpanJson } from '../../../otel/otlp/protobuf/span-to-json.ts';
 import { encodeResourceSpans, joinBatch, joinJsonBatch } from '../../../otel/otlp/resource-spans.ts';
@@ -161,7 +162,7 @@ describe('the bytes of a batch', () => {
           expect(Buffer.from(reused.encode(span)).equals(new SpanEncoder().encode(span))).toBe(true);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 

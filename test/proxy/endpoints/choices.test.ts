@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { JsonCursor, MemberScanner } from '#json';
+import { runs } from '#testkit/runs.ts';
 import { readChoicesAnswer } from '../../../src/proxy/endpoints/choices.ts';
 import { RECORDED_ENDPOINTS } from '../../../src/proxy/endpoints/table.ts';
 import type { AnswerFacts } from '../../../src/proxy/response/events/stream-chunk.ts';
@@ -96,7 +97,7 @@ describe('an answer', () => {
           expect(inReads([whole.subarray(0, cut), whole.subarray(cut)]), `cut at ${cut}`).toEqual(expected);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FORM_TYPE, type FormPart, formOf } from '#testkit/reading/form.ts';
+import { runs } from '#testkit/runs.ts';
 import { FormReader, FormSyntaxError } from '../../../src/proxy/form/form-reader.ts';
 
 const part = (name: string, value: string | Uint8Array, filename?: string): FormPart =>
@@ -71,7 +72,7 @@ describe('a form', () => {
         expect(whole).toMatchObject({ model: wanted });
         expect(readForm(body, chunkSizes)).toEqual(whole);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -102,7 +103,7 @@ describe('a form', () => {
         const data = await new Response(new Uint8Array(edited), { headers }).formData().catch(() => null);
         if (data !== null) expect(data.getAll('model')).toEqual([found.model]);
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     );
   });
 });

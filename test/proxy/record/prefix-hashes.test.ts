@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { runs } from '#testkit/runs.ts';
 import { countCodePoints, createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 
 const salt = Buffer.from('salt');
@@ -60,7 +61,7 @@ describe('prefix hashes', () => {
       fc.property(hashed, (each) => {
         expect(hashesOf(each)).toEqual(expectedHashes(each));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { endpointAt } from '#testkit/reading/response-reading.ts';
+import { runs } from '#testkit/runs.ts';
 import { createPrefixHasher, type PrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 import { readRequestFacts } from '../../../src/proxy/request/inspection/request-facts.ts';
 import { describeRequestText } from '../../../src/proxy/request/inspection/request-text.ts';
@@ -131,7 +132,7 @@ describe('the common leading hashes of two requests', () => {
         for (let i = countCommon(a, b); i < Math.min(a.length, b.length); i++) expect(a[i]).not.toBe(b[i]);
         if (commonBlocks > 0 && commonBlocks < MAX_BLOCKS) sharingCount++;
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
     // The generator would be worth nothing if it hardly ever made such pairs.
     expect(sharingCount).toBeGreaterThan(100);

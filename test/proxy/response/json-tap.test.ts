@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { createEventRelay, toReading } from '#testkit/reading/response-reading.ts';
+import { runs } from '#testkit/runs.ts';
 import { JsonTap } from '../../../src/proxy/response/json-tap.ts';
 
 const ARRIVED_MS = 1000;
@@ -466,7 +467,7 @@ describe('a JSON answer', () => {
     // Each is cut at every byte; the fuzzer (`usage`) reads a million.
     fc.assert(
       fc.property(fc.oneof(answer, damaged), (text) => void tappedJson(text)),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });

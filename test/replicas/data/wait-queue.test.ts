@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createPools, QUEUE_CAPACITY, toReplicaConfig } from '#testkit/pool.ts';
+import { runs } from '#testkit/runs.ts';
 import { Lease } from '../../../src/replicas/data/lease.ts';
 import type { ReplicaPool } from '../../../src/replicas/data/pool.ts';
 import type { Wait, WaitResult } from '../../../src/replicas/data/wait-queue.ts';
@@ -151,7 +152,7 @@ describe('a replica that gets room', () => {
           expect(shared.waiting.count).toBe(0);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSharedClock, openTables, sizeOfTables } from '#shared-memory';
+import { runs } from '#testkit/runs.ts';
 import { GpuTimeTable, toGpuTimeShapes } from '../../../src/replicas/gpu-time/gpu-time-table.ts';
 import type { LeaseBegin } from '../../../src/replicas/gpu-time/split-gpu-time.ts';
 import { GpuTimeModel, type ModelLease } from './gpu-time-model.ts';
@@ -140,7 +141,7 @@ function run(operations: readonly Operation[]) {
 test('each lease gets its equal part of every moment at its price, whatever the threads do to each other', () => {
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 60 }), (operations) => run(operations)),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

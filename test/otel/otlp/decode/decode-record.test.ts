@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
+import { runs } from '#testkit/runs.ts';
 import { decodeRecords } from '../../../../otel/otlp/decode/decode-file-line.ts';
 import { decodeRecord, RecordDecoder } from '../../../../otel/otlp/decode/record-decoder.ts';
 import { SpanEncoder } from '../../../../otel/otlp/encode-span.ts';
@@ -164,7 +165,7 @@ test('any bytes are a record or none, and never an error', () => {
     fc.property(bytes, (any) => {
       expect(() => decodeRecord(any)).not.toThrow();
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

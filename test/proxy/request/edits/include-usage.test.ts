@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { endpointAt } from '#testkit/reading/response-reading.ts';
+import { runs } from '#testkit/runs.ts';
 import { toUpstreamBody } from '../../../../src/proxy/attempt/recorded-attempts.ts';
 import { readUsageWish, usageOptionsToSet } from '../../../../src/proxy/request/edits/include-usage.ts';
 import { readRequestFacts } from '../../../../src/proxy/request/inspection/request-facts.ts';
@@ -97,7 +98,7 @@ describe('the include_usage splice', () => {
       fc.property(body, ({ from, to }) => {
         expect(splice(from)).toBe(to);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

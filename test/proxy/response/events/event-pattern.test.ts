@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { createEventRelay, undoRulesOf } from '#testkit/reading/response-reading.ts';
+import { runs } from '#testkit/runs.ts';
 import { EventPattern } from '../../../../src/proxy/response/events/event-pattern.ts';
 import { EventScratch } from '../../../../src/proxy/response/events/event-scratch.ts';
 
@@ -169,7 +170,7 @@ describe('a stream read by pattern', () => {
           expect(relay(reads, engine)).toEqual(relay(bytes, engine));
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

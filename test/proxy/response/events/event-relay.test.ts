@@ -4,6 +4,7 @@ import type { RequestRecord } from '#otel/record/registry';
 import type { Engine } from '#replicas/terms';
 import { readCapture } from '#testkit/reading/captures.ts';
 import { createEventRelay, undoRulesOf } from '#testkit/reading/response-reading.ts';
+import { runs } from '#testkit/runs.ts';
 
 interface Relayed {
   readonly text: string;
@@ -77,7 +78,7 @@ describe('undoing our include_usage', () => {
             finish_reasons: ['length'],
           });
         }),
-        { numRuns: 300 },
+        { numRuns: runs(300) },
       );
     },
   );

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '#testkit/runs.ts';
 import { createEventData, readEventData, SseSplitter } from '../../../../src/proxy/response/events/sse.ts';
 
 interface Seen {
@@ -79,7 +80,7 @@ describe('SSE', () => {
         expect(cutUp.events).toEqual(atOnce.events);
         expect(cutUp.data).toEqual(atOnce.data);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
