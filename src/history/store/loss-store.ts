@@ -37,10 +37,8 @@ export class LossStore {
 
   /** Removes what became known before a time, and the oldest beyond the most that are kept. Returns since when all are kept. */
   trim(beforeMs: number): number {
-    const surplus = this.#db
-      .prepare('SELECT to_ms FROM losses ORDER BY to_ms DESC LIMIT 1 OFFSET ?')
-      .get(MAX_LOSSES);
-    const keptMs = Math.max(beforeMs, Number(surplus?.to_ms ?? -1) + 1);
+    const surplus = this.#db.prepare('SELECT to_ms FROM losses ORDER BY to_ms DESC LIMIT 1 OFFSET ?');
+    const keptMs = Math.max(beforeMs, Number(surplus.get(MAX_LOSSES)?.to_ms ?? -1) + 1);
     this.#db.prepare('DELETE FROM losses WHERE to_ms < ?').run(keptMs);
     return keptMs;
   }

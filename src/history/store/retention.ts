@@ -9,10 +9,10 @@ import type { UsageStore } from './usage-store.ts';
 
 /** How often what is too old is removed. */
 const TRIM_INTERVAL_MS = 60_000;
+/** At most so much goes at a time, unless settings are new: a clock that is years ahead for a while takes little. */
+const PIECE_MS = 3_600_000;
 /** Of the sums, so much is removed at a time when the file is full of them. */
 const USAGE_PIECE_MS = { usage_minutes: 3_600_000, usage_hours: 86_400_000 } as const;
-/** The timeline, losses, instances and gaps are kept as long as the sums of hours. */
-const KEPT_MS = USAGE_TABLES.usage_hours.keptMs;
 const MAX_INSTANCES = 10_000;
 const MAX_GAPS = 10_000;
 
@@ -32,6 +32,7 @@ export class Retention {
   readonly #stores: Stores;
   #settings: HistorySettings;
   #trimmedMs = Number.NEGATIVE_INFINITY;
+  #pieceMs = PIECE_MS;
 
   constructor(db: DatabaseSync, settings: HistorySettings, stores: Stores) {
     this.#db = db;
@@ -46,6 +47,7 @@ export class Retention {
   configure(settings: HistorySettings): void {
     this.#settings = settings;
     this.#trimmedMs = Number.NEGATIVE_INFINITY;
+    this.#pieceMs = Number.POSITIVE_INFINITY;
   }
 
   /** Removes what is too old. Where a full disk has no room for that, one batch fails with it; the next one may have room. */
@@ -53,24 +55,25 @@ export class Retention {
     if (Math.abs(nowMs - this.#trimmedMs) < TRIM_INTERVAL_MS) return;
     this.#trimmedMs = nowMs;
     const db = this.#db;
-    const { losses, timeline } = this.#stores;
-    const oldest = db.prepare('SELECT to_ms FROM blocks ORDER BY first LIMIT 1');
-    const recordsMs = nowMs - this.#settings.maxAgeMs;
-    while (Number(oldest.get()?.to_ms ?? Number.POSITIVE_INFINITY) < recordsMs) this.#removeBlock();
-    for (const table of ['usage_minutes', 'usage_hours'] as const) {
-      this.#removeUsageBefore(table, nowMs - USAGE_TABLES[table].keptMs);
-    }
-    timeline.trim(nowMs - KEPT_MS);
-    const lossesMs = losses.trim(nowMs - KEPT_MS);
-    db.prepare('UPDATE meta SET losses_ms = max(losses_ms, ?)').run(lossesMs);
-    db.prepare('DELETE FROM gaps WHERE to_ms < ?').run(nowMs - KEPT_MS);
-    db.prepare('DELETE FROM gaps WHERE rowid <= (SELECT max(rowid) FROM gaps) - ?').run(MAX_GAPS);
-    db.prepare('DELETE FROM instances WHERE written_ms < ?').run(nowMs - KEPT_MS);
-    db.prepare(
-      `DELETE FROM instances WHERE instance IN
-       (SELECT instance FROM instances ORDER BY written_ms DESC LIMIT -1 OFFSET ?)`,
-    ).run(MAX_INSTANCES);
-    db.prepare('UPDATE meta SET timeline_ms = max(timeline_ms, ?)').run(nowMs - KEPT_MS);
+    const { losses, timeline, usage } = this.#stores;
+    // A clock that was ahead may have made blocks before it.
+    const oldest = db.prepare('SELECT to_ms FROM blocks WHERE to_ms <= ? ORDER BY first LIMIT 1');
+    const readOldest = () => Number(oldest.get(nowMs)?.to_ms ?? Number.POSITIVE_INFINITY);
+    const recordsMs = Math.min(nowMs - this.#settings.maxAgeMs, readOldest() + this.#pieceMs);
+    while (readOldest() < recordsMs) this.#removeBlock();
+    const cut = (table: UsageTable) =>
+      Math.min(nowMs - USAGE_TABLES[table].keptMs, usage.span(table).oldest + this.#pieceMs);
+    const keptMs = cut('usage_hours');
+    for (const table of ['usage_minutes', 'usage_hours'] as const) this.#removeUsageBefore(table, cut(table));
+    this.#pieceMs = PIECE_MS;
+    timeline.trim(keptMs);
+    db.prepare('UPDATE meta SET losses_ms = max(losses_ms, ?)').run(losses.trim(keptMs));
+    db.prepare('UPDATE meta SET timeline_ms = max(timeline_ms, ?)').run(keptMs);
+    const gaps = db.prepare('DELETE FROM gaps WHERE to_ms < ? OR rowid <= (SELECT max(rowid) FROM gaps) - ?');
+    gaps.run(keptMs, MAX_GAPS);
+    const latest = 'SELECT instance FROM instances ORDER BY written_ms DESC LIMIT ?';
+    const instances = db.prepare(`DELETE FROM instances WHERE written_ms < ? OR instance NOT IN (${latest})`);
+    instances.run(keptMs, MAX_INSTANCES);
   }
 
   /**
@@ -80,10 +83,9 @@ export class Retention {
   makeRoom(bytes: number): void {
     // What a batch takes beside its records is little.
     const budget = toBudget(this.#settings.maxSizeBytes) * 0.95 - bytes;
+    const records = this.#db.prepare('SELECT sum(length(data)) AS bytes FROM block_data');
     while (usedBytes(this.#db) > budget) {
-      const recordBytes = Number(
-        this.#db.prepare('SELECT sum(length(data)) AS bytes FROM block_data').get()?.bytes ?? 0,
-      );
+      const recordBytes = Number(records.get()?.bytes ?? 0);
       if (recordBytes > budget / 2 && this.#removeBlock()) continue;
       if (this.#stores.sum()) continue;
       if (this.#removeOldestUsage('usage_minutes') || this.#removeOldestUsage('usage_hours')) continue;

@@ -282,7 +282,7 @@ it('rounds the end of a span up to an hour, as its beginning down, where minutes
   store.write(toBatch([at(0), at(HALF_MS), at(HOUR_MS), at(HOUR_MS + HALF_MS)]), START_MS + 2 * HOUR_MS);
   const span = { fromMs: START_MS + HALF_MS, untilMs: START_MS + HOUR_MS + HALF_MS };
   expect(await usageOf(store, span)).toMatchObject({ ...span, total: { sums: { requests: 2 } } });
-  store.write(toBatch([]), START_MS + 8 * DAY_MS);
+  for (const minute of [0, 1]) store.write(toBatch([]), START_MS + 8 * DAY_MS + minute * 60_000);
   expect(await usageOf(store, span)).toMatchObject({
     fromMs: START_MS,
     untilMs: START_MS + 2 * HOUR_MS,

@@ -77,6 +77,42 @@ it('removes what is too old although its clock was a day ahead once', async () =
   store.close();
 });
 
+it('loses a few hours, not all, to a clock that is two years ahead for ten minutes', async () => {
+  const { store } = openStore(path);
+  for (let hour = 0; hour < 48; hour++) {
+    const atMs = START_MS + hour * HOUR_MS;
+    store.write(toBatch([makeRecord({ ts: timeOf(atMs) })], atMs), atMs);
+  }
+  const aheadMs = START_MS + 2 * 365 * 24 * HOUR_MS;
+  for (let minute = 0; minute < 10; minute++)
+    store.write(toBatch([], aheadMs + minute * MINUTE_MS), aheadMs + minute * MINUTE_MS);
+  const nowMs = START_MS + 48 * HOUR_MS;
+  store.write(toBatch([], nowMs), nowMs);
+  const span = { fromMs: START_MS, untilMs: nowMs };
+  expect((await ask(store, 'usage', span)).total.sums.requests).toBeGreaterThanOrEqual(38);
+  expect((await ask(store, 'records', span)).records.length).toBeGreaterThanOrEqual(38);
+  store.close();
+});
+
+it.each([10, -10])(
+  'removes what is too old, and no more, although a clock was %i years ahead once',
+  async (years) => {
+    const { store } = openStore(path, { maxAgeMs: 24 * HOUR_MS });
+    const wrongMs = START_MS + years * 365 * 24 * HOUR_MS;
+    for (const atMs of [START_MS - HOUR_MS, wrongMs, START_MS]) {
+      store.write(toBatch([makeRecord({ ts: timeOf(atMs) })], atMs), atMs);
+    }
+    const countAt = async (nowMs: number) => {
+      store.write(toBatch([], nowMs), nowMs);
+      const { records } = await ask(store, 'records', { fromMs: START_MS - 2 * HOUR_MS, untilMs: nowMs });
+      return records.length;
+    };
+    expect(await countAt(START_MS + 24 * HOUR_MS)).toBe(1);
+    expect(await countAt(START_MS + 25 * HOUR_MS)).toBe(0);
+    store.close();
+  },
+);
+
 it('shows a drain that ended by an earlier clock than it began', async () => {
   const { store } = openStore(path);
   const drain = { kind: 'drain', subject: 'a', fromMs: START_MS, details: {} } as const;
