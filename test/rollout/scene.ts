@@ -10,6 +10,7 @@ import {
   type Script,
   startFakeReplica,
 } from '#testkit/fake-replica.ts';
+import { sendUntilSettled } from '#testkit/load/loops.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { invoke, type Started, start } from '../cli/invoke.ts';
 
@@ -78,14 +79,6 @@ export const drainedNames = async (gateway: StartedGateway) =>
   (await gateway.replicas()).filter(({ drained }) => drained).map(({ name }) => name);
 
 /** Sends requests until the rollout has ended. */
-export async function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
-  let isOver = false;
-  const ended = rollout.ended.finally(() => {
-    isOver = true;
-  });
-  const client = async () => {
-    while (!isOver) await (await gateway.chat()).text();
-  };
-  await Promise.all([client(), client(), client()]);
-  return await ended;
+export function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
+  return sendUntilSettled(rollout.ended, 3, async () => (await gateway.chat()).text());
 }
