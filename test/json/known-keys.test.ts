@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyCharacter } from '#testkit/any-character.ts';
 import { JsonCursor } from '../../src/json/cursor.ts';
 import { KNOWN_NAMES, toKnownKey } from '../../src/json/known-keys.ts';
 
@@ -17,7 +18,7 @@ test('every name of the list is found', () => {
 
 test('a key is decoded correctly, known or not', () => {
   const name = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc.constantFrom('usage', 'usag\u0065', 'role', 'elor'),
   );
   fc.assert(

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyCharacter } from '#testkit/any-character.ts';
 import { shorten, widthOf } from '../../../src/cli/terminal/text-width.ts';
 
 test.each([
@@ -33,7 +34,7 @@ test.each([
 );
 
 test('a text never becomes wider than it may be, nor is it cut without need', () => {
-  const texts = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }));
+  const texts = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ unit: anyCharacter }));
   fc.assert(
     fc.property(
       texts,

@@ -11,6 +11,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EndedRecord } from '#otel/queue';
 import { type RequestRecord, SCOPE } from '#otel/record/registry';
+import { anyCharacter } from '#testkit/any-character.ts';
 import { decodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import { FULL_RECORD, LEAST_RECORD, toAttributes } from '#testkit/records/records.ts';
 import { runs } from '#testkit/runs.ts';
@@ -137,7 +138,7 @@ describe('the bytes of a batch', () => {
 
   test('are those of the SDK for any attributes', () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.constantFrom('\ud800', 'a\udc00b', 'ü'.repeat(999)),
     );
     const number = fc.oneof(

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { RECORD_FIELDS, type RequestRecord } from '#otel/record/registry';
+import { anyCharacter } from '#testkit/any-character.ts';
 import { LEAST_RECORD } from '#testkit/records/records.ts';
 
 /**
@@ -7,7 +8,7 @@ import { LEAST_RECORD } from '#testkit/records/records.ts';
  * `isFraction`: no double is integral.
  */
 export function anyRecord({ isFraction = false } = {}): fc.Arbitrary<RequestRecord> {
-  const text = (maxLength = 256) => fc.string({ unit: 'binary', maxLength: maxLength / 2 });
+  const text = (maxLength = 256) => fc.string({ unit: anyCharacter, maxLength: maxLength / 2 });
   const double = fc.double({ noNaN: true, noDefaultInfinity: true, noInteger: isFraction, min: 0 });
   const values = {
     string: text(),

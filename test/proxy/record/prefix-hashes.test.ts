@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { anyCharacter } from '#testkit/any-character.ts';
 import { runs } from '#testkit/runs.ts';
 import { countCodePoints, createPrefixHasher } from '../../../src/proxy/record/prefix-hashes.ts';
 
@@ -51,9 +52,9 @@ function expectedHashes({
 describe('prefix hashes', () => {
   it('follow the definition, however the text is split', () => {
     const hashed = fc.record({
-      pieces: fc.array(fc.string({ unit: 'binary', maxLength: 20 })),
-      model: fc.string({ unit: 'binary' }),
-      tools: fc.option(fc.string({ unit: 'binary' }), { nil: '' }),
+      pieces: fc.array(fc.string({ unit: anyCharacter, maxLength: 20 })),
+      model: fc.string({ unit: anyCharacter }),
+      tools: fc.option(fc.string({ unit: anyCharacter }), { nil: '' }),
       blockChars: fc.integer({ min: 1, max: 9 }),
       maxBlocks: fc.integer({ min: 1, max: 12 }),
     });
@@ -139,7 +140,7 @@ describe('a media mark', () => {
 describe('counting code points', () => {
   it('counts as iterating a string does', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(fc.string({ unit: anyCharacter }), (text) => {
         expect(countCodePoints(Buffer.from(text))).toBe([...text].length);
       }),
     );

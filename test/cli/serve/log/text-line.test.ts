@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyCharacter } from '#testkit/any-character.ts';
 import { createTextFormat } from '../../../../src/cli/serve/log/text-line.ts';
 
 const toText = createTextFormat();
@@ -31,9 +32,14 @@ test('every field is there, and none of them can move the cursor or begin a line
   const key = fc
     .stringMatching(/^[a-z_]{1,8}$/)
     .filter((each) => !['level', 'time', 'msg', 'err'].includes(each));
-  const value = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.boolean(), fc.array(fc.string()));
+  const value = fc.oneof(
+    fc.string({ unit: anyCharacter }),
+    fc.integer(),
+    fc.boolean(),
+    fc.array(fc.string()),
+  );
   fc.assert(
-    fc.property(fc.dictionary(key, value), fc.string({ unit: 'binary' }), (fields, msg) => {
+    fc.property(fc.dictionary(key, value), fc.string({ unit: anyCharacter }), (fields, msg) => {
       const text = format({ ...fields, msg });
       expect(text).toMatch(/^[^\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]*\n$/u);
       for (const [name, given] of Object.entries(fields)) {
