@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
 import { asksOf, Cell, ENGINES } from '#testkit/engines/matrix.ts';
+import { runs } from '#testkit/runs.ts';
 
 let authority: TestAuthority;
 let server: IssuedCertificate;
@@ -24,6 +25,8 @@ test.for(ENGINES.map((engine) => [engine.name, engine] as const))(
     const isEqual = async (ask: ReturnType<typeof asksOf>[number], places: readonly number[]) => {
       expect(await cell.compare(ask, places)).toBeNull();
     };
-    await fc.assert(fc.asyncProperty(fc.constantFrom(...asksOf(exchange)), cuts, isEqual), { numRuns: 24 });
+    await fc.assert(fc.asyncProperty(fc.constantFrom(...asksOf(exchange)), cuts, isEqual), {
+      numRuns: runs(24),
+    });
   },
 );

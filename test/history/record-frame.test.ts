@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { toRandom } from '#testkit/random.ts';
+import { runs } from '#testkit/runs.ts';
 import { FRAME_BYTES, FRAME_RECORDS, FrameWriter, readFrames } from '../../src/history/record-frame.ts';
 
 const MIB = 1024 ** 2;
@@ -27,7 +28,7 @@ it('keeps each record as it was until its frame is given back, whatever comes af
     away.push({ bytes: frame.bytes, records: added });
     added = [];
   };
-  for (let step = 0; step < 2_000; step++) {
+  for (let step = 0; step < runs(2_000); step++) {
     const start = pick(MIB);
     const record = source.subarray(start, start + (LENGTHS[Math.floor(random() ** 3 * LENGTHS.length)] ?? 0));
     if (!frames.hasRoom(record.length)) take();

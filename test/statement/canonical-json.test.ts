@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { anyCharacter } from '#testkit/any-character.ts';
+import { runs } from '#testkit/runs.ts';
 import { toCanonicalJson } from '../../src/statement/statement-key.ts';
 import { printUnits, toUnits } from '../../src/statement/usage-rows.ts';
 import { hasPython } from './prove-with-python.ts';
@@ -14,13 +16,13 @@ it('sorts members, has no white space, and escapes what is not printable ASCII',
 
 it('is what Python prints', (context) => {
   if (!hasPython) context.skip('python3 is not installed');
-  const text = fc.string({ unit: 'binary' });
+  const text = fc.string({ unit: anyCharacter });
   const json = fc.letrec((tie) => ({
     value: fc.oneof(text, fc.maxSafeInteger(), fc.boolean(), fc.constant(null), tie('list'), tie('object')),
     list: fc.array(tie('value'), { maxLength: 4 }),
     object: fc.dictionary(fc.stringMatching(/^[a-z_][a-z_ A-Z]{0,8}$/), tie('value'), { maxKeys: 4 }),
   })).object;
-  const values = fc.sample(json, 300);
+  const values = fc.sample(json, runs(300));
   const script =
     'import json, sys\nfor line in sys.stdin: print(json.dumps(json.loads(line), sort_keys=True, separators=(",", ":")))';
   const { stdout } = spawnSync('python3', ['-c', script], {

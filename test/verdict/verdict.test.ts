@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { toRandom } from '#testkit/random.ts';
+import { runs } from '#testkit/runs.ts';
 import { runVerdict } from '#testkit/verdict/run-verdict.ts';
 import { EQUAL_REPLICAS, PLAIN, type Scenario } from '#testkit/verdict/workload.ts';
 
 // `npm run lab -- measure/verdict` is the long form, over 21,000 rollouts.
 const SETTINGS = { falseAlarm: 1 / 1_000, blockS: 2, maxSeconds: 120, ignoresGood: false };
-const ROLLOUTS = 25;
+const ROLLOUTS = runs(25);
 
 const judgeAll = (scenario: Scenario, settings = SETTINGS) =>
   Array.from({ length: ROLLOUTS }, (_, seed) => runVerdict(scenario, toRandom(seed + 1), settings));

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { runs } from '../runs.ts';
 import { CELL, CONTROL_BYTES, GO, RESULT_COUNT, STATE, type ThreadData } from './control.ts';
 
 /**
@@ -29,11 +30,13 @@ export interface Choice {
   /** Also runs in which this thread dies, at each of its steps. */
   readonly kills?: number;
   /**
-   * How often a thread may have to make way for another one before its end (3). The orders without a bound are far too
+   * How often a thread may have to make way for another one before its end: 3 at night, 2 on each change. The orders without a bound are far too
    * many for more than ten steps; defects show with one or two (Musuvathi and Qadeer, PLDI 2007).
    */
   readonly preemptions?: number;
 }
+
+const PREEMPTIONS = runs(4) === 4 ? 3 : 2;
 
 /** One decision of a run: the threads that could go on, and which did. */
 interface Decision {
@@ -49,13 +52,13 @@ export async function checkInterleavings(
   programs: string,
   program: Program,
   check: (run: Run) => void,
-  { kills, preemptions = 3 }: Choice = {},
+  { kills, preemptions = PREEMPTIONS }: Choice = {},
 ): Promise<number> {
   const { PROGRAMS } = (await import(programs)) as { readonly PROGRAMS: readonly Program[] };
   const number = PROGRAMS.findIndex(({ name }) => name === program.name);
   using threads = await startThreads(programs, program, number);
   const decisions: Decision[] = [];
-  for (let runs = 1; ; runs++) {
+  for (let count = 1; ; count++) {
     const run = threads.run(decisions, { kills: kills ?? null, preemptions });
     try {
       check(run);
@@ -64,7 +67,7 @@ export async function checkInterleavings(
     }
     while (decisions.length > 0 && isLast(decisions.at(-1))) decisions.pop();
     const last = decisions.at(-1);
-    if (last === undefined) return runs;
+    if (last === undefined) return count;
     last.chosen += 1;
   }
 }

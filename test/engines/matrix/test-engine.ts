@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { asksOf, Cell, ENGINES } from '#testkit/engines/matrix.ts';
+import { runs } from '#testkit/runs.ts';
 
 const cuts = fc.array(fc.nat(20_000), { maxLength: 6 });
 
@@ -25,7 +26,7 @@ export function testEngines(
         const isEqual = async (ask: (typeof asks)[number], places: readonly number[]) => {
           expect(await cell.compare(ask, places)).toBeNull();
         };
-        await fc.assert(fc.asyncProperty(fc.constantFrom(...asks), cuts, isEqual), { numRuns: 24 });
+        await fc.assert(fc.asyncProperty(fc.constantFrom(...asks), cuts, isEqual), { numRuns: runs(24) });
       },
     );
   });

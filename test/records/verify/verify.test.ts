@@ -9,6 +9,7 @@ import {
   toLine,
 } from '#testkit/records/generated-records.ts';
 import { FULL_RECORD } from '#testkit/records/records.ts';
+import { runs } from '#testkit/runs.ts';
 import { toReportText } from '../../../src/cli/tables/verify-text.ts';
 import { type ReportedInstance, toReport } from '../../../src/records/verify/report.ts';
 import { Verification } from '../../../src/records/verify/verify.ts';
@@ -140,7 +141,7 @@ describe('whatever happens to records on the way, is named exactly:', () => {
           );
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -200,7 +200,7 @@ test('threads at full speed lose no GPU time, also when one of them is killed ag
   const threads = [await start(0, true), await start(1, true)];
   const sums = threads.map(async (thread) => (await once(thread, 'message'))[0] as readonly number[]);
   let lastMs = 0;
-  for (let kill = 0; kill < 10; kill++) {
+  for (let kill = 0; kill < runs(10); kill++) {
     const victim = await start(2, false);
     await victim.terminate();
     table.clearWorker(2);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '#cli/command';
+import { runs } from '#testkit/runs.ts';
 import {
   fillCommand,
   findUnfitFact,
@@ -79,9 +80,9 @@ describe.each(SHELLS)('with %s a hostile value is one word, and nothing else', (
     ['printf %s "$(printf %s. "$2")"', (value: string) => `${value}.`],
     ['cat <<EOF\n$GATEWAY_REPLICA_HOST\nEOF', (value: string) => `${value}\n`],
   ])('in %s', (template, expected) => {
-    const hosts = fc.sample(hostile, 40);
-    const runs = hosts.map((host) => ({ command: fillCommand(template), replica: { host } }));
-    expect(runAll(runs, shell, tmpdir()).map(({ text }) => text)).toEqual(hosts.map(expected));
+    const hosts = fc.sample(hostile, runs(40));
+    const all = hosts.map((host) => ({ command: fillCommand(template), replica: { host } }));
+    expect(runAll(all, shell, tmpdir()).map(({ text }) => text)).toEqual(hosts.map(expected));
   });
 });
 
@@ -187,7 +188,7 @@ test('a placeholder is accepted only where quoting it changes nothing, and no va
       return false;
     }
   };
-  const templates = fc.sample(template.filter(isAccepted), 150);
+  const templates = fc.sample(template.filter(isAccepted), runs(150));
   for (const shell of SHELLS) {
     const filled = templates.map((text) => ({ command: fillCommand(text), replica: { host } }));
     runAll(filled, shell, folder.path);
