@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
+import { runs } from '#testkit/runs.ts';
 import { runQuery } from '../../../src/history/queries/run-query.ts';
 import type { Query, RecordsAnswer, TimelineAnswer, UsageAnswer } from '../../../src/history/query.ts';
 import type { HistoryStore } from '../../../src/history/store/history-store.ts';
@@ -105,7 +106,7 @@ it('sums what its records sum to, however they came, over a crash between any tw
       }
       store.close();
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   );
 });
 
@@ -262,16 +263,17 @@ it('divides a span at the times that are given, as of days', async () => {
 
 it('says how many requests may be of a name and were summed without names, and that it is not unknown', async () => {
   const { store } = openStore(path);
-  const records = Array.from({ length: 10_000 }, (_, index) => makeRecord({ tenant: `t${index}` }));
+  const unnamed = 100;
+  const count = 2 * MAX_USAGE_KEYS + unnamed;
+  const records = Array.from({ length: count }, (_, index) => makeRecord({ tenant: `t${index}` }));
   store.write(toBatch(records), START_MS);
   const [first, last] = await Promise.all(
-    ['t0', 't9999'].map((tenant) => usageOf(store, { filters: { tenant } })),
+    ['t0', `t${count - 1}`].map((tenant) => usageOf(store, { filters: { tenant } })),
   );
-  const unnamed = 10_000 - 2 * MAX_USAGE_KEYS;
   expect([first?.total.sums.requests, first?.unnamed]).toEqual([1, unnamed]);
   expect([last?.total.sums.requests, last?.unnamed, last?.unknown]).toEqual([0, unnamed, []]);
   const all = await usageOf(store);
-  expect([all.total.sums.requests, all.unnamed]).toEqual([10_000, 0]);
+  expect([all.total.sums.requests, all.unnamed]).toEqual([count, 0]);
   store.close();
 });
 
