@@ -25,7 +25,9 @@ export interface Started {
   readonly output: string;
   /** Resolves as soon as it has written this on standard output. */
   untilWritten(text: string): Promise<void>;
-  /** The same of standard error. */
+  /** Resolves with the first match as soon as standard output has one. Rejects if the command ends without it. */
+  untilMatched(pattern: RegExp): Promise<RegExpExecArray>;
+  /** As `untilWritten`, of standard error. */
   untilError(text: string): Promise<void>;
   /** Does what SIGINT does. */
   interrupt(): void;
@@ -55,20 +57,28 @@ export function start(
   const shutdown = new AbortController();
   const signals = { shutdown: shutdown.signal, onHangup: () => {}, onCrash: () => {}, sendToGroup };
   const output = () => written.items.join('');
+  let isOver = false;
+  const ended = run({ args, env, nodeVersion: '26.0.0', pid: process.pid, ...streams, signals })
+    .then((exitCode) => ({ exitCode, stdout: output(), stderr: errors.items.join('') }))
+    .finally(() => {
+      isOver = true;
+      written.wake();
+    });
   return {
     get output() {
       return output();
     },
     untilWritten: (text) => written.until(() => output().includes(text)),
+    async untilMatched(pattern) {
+      const find = () => pattern.exec(output());
+      await written.until(() => isOver || find() !== null);
+      const match = find();
+      if (match === null) throw new Error(`the command has ended: ${errors.items.join('')}`);
+      return match;
+    },
     untilError: (text) => errors.until(() => errors.items.join('').includes(text)),
     interrupt: () => shutdown.abort(),
-    ended: run({ args, env, nodeVersion: '26.0.0', pid: process.pid, ...streams, signals }).then(
-      (exitCode) => ({
-        exitCode,
-        stdout: output(),
-        stderr: errors.items.join(''),
-      }),
-    ),
+    ended,
   };
 }
 

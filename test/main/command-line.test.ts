@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runMain, spawnMain, writeConfig } from '#testkit/processes/main-process.ts';
 import { closeServer, listen } from '#testkit/servers/local-server.ts';
+import { invoke } from '../cli/invoke.ts';
 
 describe('the command', () => {
   it('prints its version, its help and a configuration, and exits with 0', async () => {
@@ -71,8 +72,8 @@ describe('a token that no client can send', () => {
     const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9" }]\nhealth: {}\n');
     const env = { SVC_ADMIN_TOKEN: token };
     for (const args of [['-config', path], ['quickstart'], ['stats', '-config', path]]) {
-      const { code, stdout, stderr } = await runMain(args, { env });
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      const { exitCode, stdout, stderr } = await invoke(args, env);
+      expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
       expect(stderr).toMatch(/^gateway: SVC_ADMIN_TOKEN can never match: [^\n]*\n$/);
       expect(stderr).not.toContain(token);
     }
@@ -100,9 +101,9 @@ describe('a gateway that cannot start exits with 1 and says why in one line', ()
 
   it('because state_dir cannot be written', async () => {
     const path = await writeConfig(`${REPLICA}state_dir: gateway.yaml/state\n`);
-    const { code, stderr } = await runMain(['-config', path]);
+    const { exitCode, stderr } = await invoke(['-config', path]);
     expect(stderr).toMatch(/^gateway: [^\n]*gateway\.yaml\/state[^\n]*\n$/);
-    expect(code).toBe(1);
+    expect(exitCode).toBe(1);
   });
 });
 

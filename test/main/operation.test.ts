@@ -1,19 +1,23 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeReplicas } from '#testkit/fake-replica.ts';
-import {
-  chat,
-  runMain,
-  serve,
-  spawnMain,
-  startReplica,
-  TOKEN,
-  writeConfig,
-} from '#testkit/processes/main-process.ts';
+import { chat, serve, spawnMain, startReplica, TOKEN, writeConfig } from '#testkit/processes/main-process.ts';
+import { invoke, start } from '../cli/invoke.ts';
 
 const REFUSED = 'configuration refused: the former one stays in effect';
+
+/** Serves until the test has finished, in no process of its own: only its log is looked at. */
+async function serveHere(env: Readonly<Record<string, string>>) {
+  const path = await writeConfig('replicas: [{ name: a, url: "http://127.0.0.1:9", models: [m] }]\n');
+  const running = start(['-config', path], env);
+  onTestFinished(async () => {
+    running.interrupt();
+    await running.ended;
+  });
+  return { untilLogged: (msg: string) => running.untilWritten(JSON.stringify({ msg }).slice(1, -1)) };
+}
 
 describe('a gateway that serves', () => {
   it('says what it serves, and where', async () => {
@@ -49,14 +53,13 @@ describe('a gateway that serves', () => {
   it('answers the commands of its operator', async () => {
     const replica = await startReplica();
     const { child, adminUrl, closed } = await serve(replica);
-    const admin = (...args: string[]) =>
-      runMain([...args, '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: TOKEN } });
+    const admin = (...args: string[]) => invoke([...args, '--admin', adminUrl], { SVC_ADMIN_TOKEN: TOKEN });
     expect((await admin('drain', 'a', '--force')).stdout).toBe('a is drained: nothing in flight\n');
     expect((await admin('replicas')).stdout).toMatch(/^NAME .*\na +drained \d+s +0 /);
     expect((await admin('undrain', 'a')).stdout).toBe('a takes requests again\n');
     expect((await admin('stats')).stdout).toMatch(/^exported +0$/m);
     expect(await admin('drain', 'b')).toMatchObject({
-      code: 1,
+      exitCode: 1,
       stderr: expect.stringMatching(/^gateway: the admin API refused: .* \(replica_not_found\)\n$/),
     });
     child.kill('SIGTERM');
@@ -69,14 +72,13 @@ describe('a gateway that serves', () => {
     await untilLogged('SVC_ADMIN_TOKEN has white space around it, which is ignored');
     await untilLogged('SVC_ADMIN_TOKEN has fewer than 16 characters: it can be guessed');
     for (const token of [TOKEN, `${TOKEN}\n`]) {
-      const command = runMain(['stats', '--admin', adminUrl], { env: { SVC_ADMIN_TOKEN: token } });
-      expect(await command).toMatchObject({ code: 0, stderr: '' });
+      const command = invoke(['stats', '--admin', adminUrl], { SVC_ADMIN_TOKEN: token });
+      expect(await command).toMatchObject({ exitCode: 0, stderr: '' });
     }
   });
 
   it('warns when nobody can use the admin API', async () => {
-    const replica = await startReplica();
-    const { untilLogged } = await serve(replica, { env: { SVC_ADMIN_TOKEN: '' } });
+    const { untilLogged } = await serveHere({});
     await untilLogged(
       'the admin API refuses every call because of missing tokens: a GET needs SVC_READ_TOKEN, ' +
         'a drain needs SVC_OPERATOR_TOKEN, a reload needs SVC_ADMIN_TOKEN',
@@ -89,10 +91,7 @@ describe('a gateway that serves', () => {
   ])(
     'says which calls nobody can make if %s is the only token, and which token is enough',
     async (variable, calls) => {
-      const replica = await startReplica();
-      const { untilLogged } = await serve(replica, {
-        env: { SVC_ADMIN_TOKEN: '', [variable]: 'a-token-of-16-chars' },
-      });
+      const { untilLogged } = await serveHere({ [variable]: 'a-token-of-16-chars' });
       await untilLogged(`the admin API refuses some calls because of missing tokens: ${calls}`);
     },
   );

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { quickStart } from '#testkit/processes/quick-start.ts';
-import { start as startInProcess } from '../invoke.ts';
+import { invoke, start as startInProcess } from '../invoke.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/main.ts');
 const ANY_PORTS = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
@@ -47,6 +47,25 @@ function start(
   return observe(child, directory);
 }
 
+/** One that is no process of its own: what its process does is not the point. It keeps its state in its directory. */
+function startHere(
+  env: Readonly<Record<string, string>> = {},
+  directory = mkdtempSync(join(tmpdir(), 'quickstart-')),
+): Omit<Quickstart, 'stderr'> {
+  const all = { STATE_DIRECTORY: directory, ...env };
+  const running = startInProcess(['quickstart', ...ANY_PORTS], all);
+  const exited = running.ended.then(({ exitCode }) => exitCode);
+  const interrupt = async () => {
+    running.interrupt();
+    return await exited;
+  };
+  onTestFinished(async () => {
+    await interrupt();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return { directory, exited, interrupt, stdoutHas: running.untilMatched, stdout: () => running.output };
+}
+
 function observe(child: ChildProcess, directory: string): Quickstart {
   const text = { stdout: '', stderr: '' };
   child.stdout?.on('data', (chunk) => {
@@ -77,7 +96,11 @@ function observe(child: ChildProcess, directory: string): Quickstart {
 }
 
 /** Runs the nth command that standard output suggests, in a shell, as if pasted. */
-async function paste(quickstart: Quickstart, position: number, env: NodeJS.ProcessEnv = {}): Promise<string> {
+async function paste(
+  quickstart: Pick<Quickstart, 'stdout' | 'stdoutHas'>,
+  position: number,
+  env: NodeJS.ProcessEnv = {},
+): Promise<string> {
   await quickstart.stdoutHas(/Ctrl-C/);
   const commands = quickstart.stdout().match(/^ {2}curl (?:.*\\\n)*.*$/gm) ?? [];
   const run = promisify(execFile);
@@ -101,7 +124,7 @@ describe('npm start', () => {
   });
 
   it('drains with its second command', async () => {
-    const quickstart = start(ANY_PORTS);
+    const quickstart = startHere();
     expect(JSON.parse(await paste(quickstart, 1))).toMatchObject({
       was_drained: false,
       replica: { name: 'sim-a', drained: true, gpu_model: 'simulated' },
@@ -126,10 +149,10 @@ describe('npm start', () => {
   });
 
   it('names the replica that is still drained after a restart, and undrains it with its second command', async () => {
-    const first = start(ANY_PORTS);
+    const first = startHere();
     await paste(first, 1);
     expect(await first.interrupt()).toBe(0);
-    const second = start(ANY_PORTS, {}, first.directory);
+    const second = startHere({}, first.directory);
     await second.stdoutHas(/sim-a http:\S+ \(still drained\), sim-b/);
     expect(JSON.parse(await paste(second, 1))).toMatchObject({
       was_drained: true,
@@ -139,9 +162,9 @@ describe('npm start', () => {
   });
 
   it('saves its configuration as a file that only its owner can read', async () => {
-    const quickstart = start(ANY_PORTS);
+    const quickstart = startHere();
     const [, path] = await quickstart.stdoutHas(/^ {2}config {4}(\S+) [\s\S]*Ctrl-C/m);
-    const file = join(quickstart.directory, path ?? '');
+    const file = resolve(path ?? '');
     const text = await readFile(file, 'utf8');
     expect(text).toMatch(/^replicas:\n {2}- name: sim-a$/m);
     expect(text).toMatch(/^health: /m);
@@ -151,7 +174,7 @@ describe('npm start', () => {
 
   it('does not print a token of the user, and its command works if that token is set', async () => {
     const env = { SVC_ADMIN_TOKEN: 'my-own-token' };
-    const quickstart = start(ANY_PORTS, env);
+    const quickstart = startHere(env);
     expect(JSON.parse(await paste(quickstart, 1, env))).toMatchObject({ was_drained: false });
     expect(quickstart.stdout()).not.toContain('my-own-token');
     expect(await quickstart.interrupt()).toBe(0);
@@ -187,7 +210,7 @@ describe('npm start', () => {
   });
 
   it('prints a link that signs in once', async () => {
-    const quickstart = start(ANY_PORTS);
+    const quickstart = startHere();
     const [, url, code = ''] = await quickstart.stdoutHas(/^ {2}(http:\S+)\/#sign-in=(\S+)$/m);
     const call = (method: string, path: string, token: string) =>
       fetch(`${url}/admin/${path}`, { method, headers: { Authorization: `Bearer ${token}` } });
@@ -232,8 +255,8 @@ describe('npm start', () => {
     ['an address that is none', ['--listen', 'here'], /gateway\.listen: found "here", expected/],
     ['an option that is unknown', ['--colour'], /^gateway: unknown option '--colour'\n/],
   ])('refuses %s', async (_, args, message) => {
-    const quickstart = start(args);
-    expect(await quickstart.exited).toBe(2);
-    expect(quickstart.stderr()).toMatch(message);
+    const { exitCode, stderr } = await invoke(['quickstart', ...args]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(message);
   });
 });
