@@ -4,6 +4,7 @@ import { mkdir, readFile, stat, truncate, unlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { FakeReplica } from '../fake-replica.ts';
 import { findFreePort } from './free-port.ts';
@@ -139,6 +140,9 @@ export async function serveOnOwnDisk(
   return started;
 }
 
+/** More often takes as much processor time as the start of the gateway. */
+const LOOK_EVERY_MS = 25;
+
 async function untilHealthy(url: string, closed: Promise<unknown>): Promise<void> {
   let hasEnded = false;
   void closed.then(() => {
@@ -149,5 +153,6 @@ async function untilHealthy(url: string, closed: Promise<unknown>): Promise<void
     await response?.body?.cancel();
     if (response?.status === 200) return;
     if (hasEnded) throw new Error('the gateway ended instead of serving');
+    await sleep(LOOK_EVERY_MS);
   }
 }
