@@ -19,7 +19,10 @@ const SHAPES: readonly (readonly [shape: string, has: (plan: Plan) => boolean])[
     ({ hasLedger, actions }) => hasLedger && actions.some(({ kind }) => kind === 'kill_worker'),
   ],
   ['records in files', ({ exportTo }) => exportTo === 'file'],
-  ['a gateway that is killed', ({ actions }) => actions.some(({ kind }) => kind === 'kill')],
+  [
+    'one gateway that is killed',
+    ({ gateways, actions }) => gateways === 1 && actions.some(({ kind }) => kind === 'kill'),
+  ],
 ];
 
 describe('a simulated world', () => {
