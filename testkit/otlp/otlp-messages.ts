@@ -38,8 +38,15 @@ export function encodeMessage(name: MessageName, message: object): Uint8Array {
   return type.encode(type.fromObject({ ...message })).finish();
 }
 
+/** Changes the ids of a message, and of all in it, in place. */
 function withHexIds(message: unknown): unknown {
-  return JSON.parse(JSON.stringify(message), (name, value) =>
-    IDS.has(name) && typeof value === 'string' ? Buffer.from(value, 'base64').toString('hex') : value,
-  );
+  if (typeof message !== 'object' || message === null) return message;
+  const fields = message as Record<string, unknown>;
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    if (typeof value === 'object') withHexIds(value);
+    else if (typeof value === 'string' && IDS.has(name))
+      fields[name] = Buffer.from(value, 'base64').toString('hex');
+  }
+  return message;
 }
