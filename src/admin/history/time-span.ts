@@ -14,8 +14,6 @@ export interface AskedSpan {
 const TIME_FORM =
   'a time such as 2026-01-31T12:00:00Z, a date, a duration such as 2h or 7d, today, or yesterday';
 
-const UTC = new ZoneClock('UTC');
-
 const isZone = (zone: string): boolean => {
   try {
     return new ZoneClock(zone).zone === zone;
@@ -28,7 +26,7 @@ const time = (description: string) =>
   z
     .string()
     .max(64, TIME_FORM)
-    .refine((text) => parseTime(text, 0, UTC) !== null, TIME_FORM)
+    .refine((text) => parseTime(text, 0, new ZoneClock('UTC')) !== null, TIME_FORM)
     .optional()
     .describe(description);
 
