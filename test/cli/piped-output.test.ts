@@ -12,7 +12,7 @@ test('the output of a command reaches a pipe whole, however long it is', async (
   const folder = await mkdtemp(join(tmpdir(), 'spangate-piped-'));
   const path = join(folder, 'gateway.yaml');
   const replicas = Array.from(
-    { length: 1000 },
+    { length: 750 },
     (_, index) => `- { name: r${index}, url: "http://r${index}" }\n`,
   );
   const text = `replicas:\n${replicas.join('')}`;

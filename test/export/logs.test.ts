@@ -27,7 +27,7 @@ describe('a change of state is one line:', () => {
     await using gateway = await startGateway({
       replicas: [replica],
       collector,
-      config: { export: { queue_size: 4, batch_size: 2, retry: { initial: '1ms', max: '5ms' } } },
+      config: { export: { queue_size: 4, batch_size: 2, retry: { initial: '20ms', max: '50ms' } } },
     });
     collector.answerAlways({ status: 503 });
     await serve(gateway, 10);

@@ -167,7 +167,7 @@ describe('a replica that is worse than its peers', () => {
   test('is found again sooner, and is away longer each time, so that it does not flap', () => {
     const { pass, faults, decisions } = createScene();
     faults.set('r0', { errorShare: 0.05 });
-    pass(3_600);
+    pass(2_700);
     const failing = decisions.filter(({ verdict }) => verdict === 'failing');
     const back = decisions.filter(({ verdict }) => verdict === 'probation');
     const away = back.map(({ atS }, index) => atS - (failing[index]?.atS ?? 0));
