@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { runs } from '../runs.ts';
+import { IS_NIGHT } from '../runs.ts';
 import { CELL, CONTROL_BYTES, GO, RESULT_COUNT, STATE, type ThreadData } from './control.ts';
 
 /**
@@ -30,13 +30,13 @@ export interface Choice {
   /** Also runs in which this thread dies, at each of its steps. */
   readonly kills?: number;
   /**
-   * How often a thread may have to make way for another one before its end: 3 at night, 2 on each change. The orders without a bound are far too
-   * many for more than ten steps; defects show with one or two (Musuvathi and Qadeer, PLDI 2007).
+   * How often a thread may have to make way for another one before its end: 3 at night, 2 on each change. The orders
+   * without a bound are far too many for more than ten steps; defects show with one or two (Musuvathi and Qadeer, PLDI 2007).
    */
   readonly preemptions?: number;
 }
 
-const PREEMPTIONS = runs(4) === 4 ? 3 : 2;
+const PREEMPTIONS = IS_NIGHT ? 3 : 2;
 
 /** One decision of a run: the threads that could go on, and which did. */
 interface Decision {

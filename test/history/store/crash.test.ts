@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { toRandom } from '#testkit/random.ts';
-import { runs } from '#testkit/runs.ts';
+import { IS_NIGHT } from '#testkit/runs.ts';
 import { runQuery } from '../../../src/history/queries/run-query.ts';
 import type { RecordsAnswer, UsageAnswer } from '../../../src/history/query.ts';
 import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
@@ -55,7 +55,7 @@ function* duringCheckpoint(before: Files, after: Files): Generator<Files> {
 
 /** At night all that kills leave; on each change a quarter, which begins elsewhere for each batch. */
 function* choose(kills: Iterable<Files>, round: number): Generator<Files> {
-  const step = 4 / runs(4);
+  const step = IS_NIGHT ? 1 : 4;
   let index = round;
   for (const files of kills) {
     if (index % step === 0) yield files;
