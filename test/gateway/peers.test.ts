@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import {
@@ -22,17 +23,18 @@ const peers = { cool_down: '300ms', ramp: '300ms' };
 
 const answerWith = (replica: FakeReplica, status: number) => replica.answer(answerJson({}, { status }));
 
-/** Sends a request, and waits for its record. */
+/** Sends a request, and waits for its record. What is waited for takes seconds, so that thirty requests in each will do. */
 async function ask(gateway: StartedGateway, members = {}): Promise<void> {
   const before = gateway.records.length;
   await (await gateway.chat(members, { headers: { Connection: 'close' } })).arrayBuffer();
   await gateway.waitForRecords(before + 1);
+  await setTimeout(25);
 }
 
 /** Sends requests until the health of `a` is this. */
 async function until(gateway: StartedGateway, health: string | null, members = {}): Promise<void> {
   while ((await gateway.replicas())[0]?.health !== health)
-    for (let count = 0; count < 10; count++) await ask(gateway, members);
+    for (let count = 0; count < 3; count++) await ask(gateway, members);
 }
 
 const linesOf = (gateway: StartedGateway) =>
@@ -126,10 +128,11 @@ describe('health.peers', () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
     answerWith(a, 500);
-    await using gateway = await startGateway({ replicas, config: { health: { ...PEERS_ALONE, peers } } });
+    const config = { health: { ...PEERS_ALONE, peers: { ...peers, cool_down: '1s' } } };
+    await using gateway = await startGateway({ replicas, config });
     await until(gateway, 'failing');
     await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
-    const looksLater = gateway.records.length + 200;
+    const looksLater = gateway.records.length + 60;
     while (gateway.records.length < looksLater) await ask(gateway);
 
     expect((await gateway.replicas())[0]).toMatchObject({ drained: true, health: null, ramp: null });

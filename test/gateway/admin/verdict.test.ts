@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import {
   answerJson,
   COMPLETION,
@@ -7,6 +8,7 @@ import {
   type Script,
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 interface Verdict {
@@ -23,16 +25,18 @@ async function ask(gateway: StartedGateway, query: Readonly<Record<string, strin
   return (await response.json()) as Verdict;
 }
 
-/** Sends requests until there is a verdict. */
-async function untilVerdict(gateway: StartedGateway, query: Readonly<Record<string, string>>) {
-  const client = async () => {
-    for (let count = 0; count < 5; count++) await (await gateway.chat()).text();
-  };
-  for (;;) {
-    await Promise.all(Array.from({ length: 6 }, client));
-    const found = await ask(gateway, query);
-    if (found.verdict !== 'undecided') return found;
-  }
+/** Sends chats until there is a verdict. It goes by blocks of two seconds, with ten requests of each side or more. */
+async function untilVerdict(
+  gateway: StartedGateway,
+  query: Readonly<Record<string, string>>,
+  { pauseMs = 100 } = {},
+) {
+  await using _chats = keepChatting(gateway, { clientCount: 6, pauseMs });
+  return await askUntil(
+    () => ask(gateway, query),
+    ({ verdict }) => verdict !== 'undecided',
+    250,
+  );
 }
 
 /** Answers after a while. */
@@ -74,7 +78,9 @@ describe.each([1, 2])('with %i workers', (workers) => {
 
   test('a replica that is three times as slow is bad', async () => {
     await using scene = await startScene(slowly(60), workers);
-    const found = await untilVerdict(scene.gateway, { candidate: 'a' });
+    // It takes eight blocks, whatever is in them, and 13 with the usual certainty.
+    const query = { candidate: 'a', false_alarm: '0.05' };
+    const found = await untilVerdict(scene.gateway, query, { pauseMs: 300 });
     expect(found).toMatchObject({ verdict: 'bad', reasons: ['duration'] });
   });
 });

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { ADMIN_TOKEN } from '#testkit/start-gateway.ts';
 import { invoke, start } from '../../cli/invoke.ts';
 import { startShadowScene, words } from './scene.ts';
@@ -19,19 +20,15 @@ describe('gateway compare', () => {
     a.answer(words('The capital ', 'is Paris'));
     s.answer(words('The capital ', 'is Lyon'));
     const report = join(gateway.stateDir, 'report.html');
-    let isOver = false;
-    const client = async () => {
-      while (!isOver) await (await gateway.chat({ stream: true, temperature: 0 })).text();
-    };
     const args = ['compare', 's', '--shadow', '100%', '--for', '6s', '--report', report];
     const running = invoke([...args, '--admin', gateway.adminUrl], TOKEN);
     await expect.poll(async () => (await gateway.replicas())[1]).toMatchObject({ shadow: { requests: 1 } });
     const served = s.requests.length;
-    const clients = [client(), client()];
+    const pace = { clientCount: 2, pauseMs: 50, members: { stream: true, temperature: 0 } };
+    const chats = keepChatting(gateway, pace);
 
     const outcome = await running;
-    isOver = true;
-    await Promise.all(clients);
+    await chats[Symbol.asyncDispose]();
 
     expect(outcome.stdout).toContain('pairs of answers to the same requests');
     expect(outcome.stdout).toContain('| time to the first token | ×');

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import { answerJson, COMPLETION, hang, startFakeReplica } from '#testkit/fake-replica.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import type { StartedGateway } from '#testkit/start-gateway.ts';
 import {
   askVerdict,
@@ -16,11 +18,8 @@ async function untilShown(
   members: object,
   isShown: (verdict: ShadowVerdict) => boolean,
 ): Promise<ShadowVerdict> {
-  for (;;) {
-    await Promise.all(Array.from({ length: 4 }, async () => (await gateway.chat(members)).text()));
-    const verdict = await askVerdict(gateway);
-    if (isShown(verdict)) return verdict;
-  }
+  await using _chats = keepChatting(gateway, { clientCount: 4, pauseMs: 60, members });
+  return await askUntil(() => askVerdict(gateway), isShown, 250);
 }
 
 const callOf = (args: string) => ({
