@@ -12,7 +12,7 @@ export interface ShownCondition {
 }
 
 /** Begins and ends take seconds by the registry, and more on a busy machine. */
-const PATIENCE = { timeout: 30_000, interval: 100 };
+const PATIENCE = { timeout: 30_000, interval: 250 };
 
 /** The conditions of these ids that are on now; without ids all. */
 export async function conditionsOf(

@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { Finding } from '#conditions';
 import type { ExportTrouble } from '#otel';
 import { linesOf, untilCondition, untilOver } from '#testkit/conditions.ts';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { temporaryFolder } from '#testkit/processes/temporary-folder.ts';
-import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
+import { startGateway } from '#testkit/start-gateway.ts';
 import {
   createExportProducer,
   createSpoolProducer,
@@ -117,23 +117,6 @@ test('a damaged spool is told for a day', () => {
   expect(found()).toEqual([]);
 });
 
-/** Sends chats, one after another with this pause between them, until it is stopped: none is on its way then. */
-function keepSending(gateway: StartedGateway, pauseMs = 0) {
-  let isStopped = false;
-  const sending = (async () => {
-    while (!isStopped) {
-      await (await gateway.chat()).arrayBuffer();
-      await setTimeout(pauseMs);
-    }
-  })();
-  return {
-    async [Symbol.asyncDispose]() {
-      isStopped = true;
-      await sending;
-    },
-  };
-}
-
 test('a collector that rejects records, and one that is slow, are told until they take them', async () => {
   await using collector = await startFakeCollector();
   await using replica = await startFakeReplica();
@@ -142,7 +125,7 @@ test('a collector that rejects records, and one that is slow, are told until the
     collector,
     config: { export: { interval: '50ms' } },
   });
-  await using _sending = keepSending(gateway);
+  await using _sending = keepChatting(gateway, { clientCount: 1, pauseMs: 150 });
   collector.answerAlways({ status: 400 });
   const rejected = await untilCondition(gateway, 'records_rejected');
   expect(rejected.sentence).toMatch(/^records rejected since the start: \d+ \(http_400\)$/);
@@ -167,7 +150,7 @@ test('a queue that fills up is told before records are dropped', async () => {
     config: { export: { queue_size: 60, batch_size: 20, interval: '50ms' } },
   });
   collector.answerAlways({ status: 503 });
-  await using _sending = keepSending(gateway, 150);
+  await using _sending = keepChatting(gateway, { clientCount: 1, pauseMs: 150 });
   const { sentence } = await untilCondition(gateway, 'queue_filling');
   expect(sentence).toMatch(/^\d+ of 60 records wait: full in \d+ s at this rate$/);
   expect(linesOf(gateway, 'records_dropped')).toEqual([]);

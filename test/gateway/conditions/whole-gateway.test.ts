@@ -1,7 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { RolloutFacts } from '#rollout-board/facts';
 import { linesOf, untilCondition, untilOver } from '#testkit/conditions.ts';
@@ -13,6 +12,7 @@ import {
   startFakeReplica,
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { stoppedFacts } from '#testkit/rollout-facts.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
@@ -103,27 +103,13 @@ const WELL = answerJson(COMPLETION);
 const FAILED = answerJson({ error: { message: 'out of memory' } }, { status: 500 });
 const WRONG = answerJson({ error: { message: 'too long' } }, { status: 400 });
 
-/** Sends 200 requests per second at most, one after another, until it is disposed of. */
-function sendTo(gateway: StartedGateway): AsyncDisposable {
-  let isOver = false;
-  const sending = (async () => {
-    while (!isOver) {
-      await (await gateway.chat()).arrayBuffer();
-      await setTimeout(5);
-    }
-  })();
-  return {
-    async [Symbol.asyncDispose]() {
-      isOver = true;
-      await sending;
-    },
-  };
-}
+/** Ten chats per second at most: shares of the last minute count, and how long they last. */
+const TRAFFIC = { clientCount: 1, pauseMs: 100 };
 
 test('requests that fail, and the attempts behind them, are told until they go well', async () => {
   await using replica = await startFakeReplica({ name: 'a', script: FAILED });
   await using gateway = await startGateway({ replicas: [replica] });
-  await using _traffic = sendTo(gateway);
+  await using _traffic = keepChatting(gateway, TRAFFIC);
   expect(await untilCondition(gateway, 'requests_failing')).toMatchObject({
     severity: 'critical',
     sentence: '100 % of requests fail',
@@ -144,7 +130,7 @@ test('a replica whose errors retry hides, and one that refuses what its peers an
     replicas: [a, b],
     config: { retry: { statuses: [500] } },
   });
-  await using _traffic = sendTo(gateway);
+  await using _traffic = keepChatting(gateway, TRAFFIC);
   expect(await untilCondition(gateway, 'replica_attempts_failing')).toMatchObject({ subject: 'a' });
   await untilOver(gateway, 'requests_failing');
   a.answer(WRONG);
