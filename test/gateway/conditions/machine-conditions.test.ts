@@ -1,4 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { blockThread } from '#testkit/block-thread.ts';
 import { linesOf, untilCondition, untilOver } from '#testkit/conditions.ts';
 import { hang, startFakeReplica } from '#testkit/fake-replica.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
@@ -81,8 +82,7 @@ test('a thread that is busy all the time is told until it has time again', async
   await using gateway = await startGateway({ replicas: [replica] });
   let isBusy = true;
   const work = () => {
-    const untilMs = performance.now() + 50;
-    while (performance.now() < untilMs);
+    blockThread(50);
     if (isBusy) setImmediate(work);
   };
   work();

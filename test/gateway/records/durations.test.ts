@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { blockThread } from '#testkit/block-thread.ts';
 import { answerJson, chatChunk, DONE, startFakeReplica } from '#testkit/fake-replica.ts';
 import { postBytes, RawConnection } from '#testkit/raw-http.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
@@ -6,12 +7,6 @@ import { startGateway } from '#testkit/start-gateway.ts';
 const PLAIN = postBytes('/v1/chat/completions', '{"model":"m"}');
 const STREAMED = postBytes('/v1/chat/completions', '{"model":"m","stream":true}');
 const BUSY_MS = 200;
-
-/** Keeps the process busy, and with it the gateway. */
-function stall(ms: number): void {
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs);
-}
 
 /** Calls once when the bytes received since end with a text, in the very event that brings them. */
 function onEnding(client: RawConnection, text: string, run: () => void): void {
@@ -41,7 +36,7 @@ test.for([
         let gotMs = 0;
         onEnding(client, end, () => {
           gotMs = performance.now() - sentMs;
-          stall(BUSY_MS);
+          blockThread(BUSY_MS);
         });
         client.write(request);
         const response = await client.readResponse();
@@ -81,12 +76,12 @@ test('the times of a stream lie between what the replica and what the client saw
   for (const { resolve } of taken) {
     await client.readPiece();
     gotMs.push(performance.now());
-    stall(BUSY_MS);
+    blockThread(BUSY_MS);
     resolve();
   }
   while ((await client.readPiece()) !== null);
   const endedMs = performance.now();
-  stall(BUSY_MS);
+  blockThread(BUSY_MS);
 
   const { ttft_ms = 0, gap_p50_ms = 0, e2e_ms } = await gateway.nextRecord();
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { blockThread } from '#testkit/block-thread.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { postBytes, RawConnection } from '#testkit/raw-http.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
@@ -13,12 +14,6 @@ async function untilHeadsTimedOut(url: string): Promise<void> {
     slow.write(HALF_HEAD);
     expect((await slow.readResponse()).status).toBe(408);
   }
-}
-
-/** Keeps the process busy, and with it the gateway. */
-function stall(ms: number): void {
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs);
 }
 
 describe('a connection that is opened early', () => {
@@ -95,7 +90,7 @@ describe('a head that is in the socket when its time is up is answered', () => {
     using client = await RawConnection.open(gateway.url);
 
     client.write(CHAT);
-    stall(STALL_MS);
+    blockThread(STALL_MS);
     const response = await client.readResponse();
 
     expect(response.status).toBe(200);
@@ -112,7 +107,7 @@ describe('a head that is in the socket when its time is up is answered', () => {
     await (await fetch(`${gateway.url}/healthz`)).text();
 
     client.write(CHAT.subarray(20));
-    stall(STALL_MS);
+    blockThread(STALL_MS);
     const response = await client.readResponse();
 
     expect(response.status).toBe(200);
@@ -128,7 +123,7 @@ describe('a head that is in the socket when its time is up is answered', () => {
     await client.readResponse();
 
     client.write(CHAT);
-    stall(STALL_MS);
+    blockThread(STALL_MS);
 
     expect((await client.readResponse()).status).toBe(200);
   });
