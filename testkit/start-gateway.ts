@@ -9,6 +9,7 @@ import { type CloseResult, createGateway } from '#gateway';
 import type { RequestRecord } from '#otel/record/registry';
 import type { Resolver } from '#replicas/discovery';
 import { NO_SECRETS } from '../src/config/secrets/environment-secrets.ts';
+import { askUntil } from './ask-until.ts';
 import { EventLog } from './event-log.ts';
 
 /** The token of the admin API in tests. */
@@ -225,10 +226,10 @@ export async function startGateway(options: StartGatewayOptions): Promise<Starte
     reload: () => admin('/admin/reload', { method: 'POST' }),
     replicas: listReplicas,
     untilReachability: async (name, reachability) => {
-      for (;;) {
-        const replica = (await listReplicas()).find((each) => each.name === name);
-        if (replica?.reachability === reachability) return replica;
-      }
+      const find = async () => (await listReplicas()).find((each) => each.name === name);
+      const found = await askUntil(find, (replica) => replica?.reachability === reachability);
+      if (found === undefined) throw new Error(`there is no replica ${name}`);
+      return found;
     },
     stats: async () => (await (await admin('/admin/stats')).json()) as Record<string, number>,
     close,

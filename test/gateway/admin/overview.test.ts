@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import {
   answerJson,
   type FakeReplica,
@@ -8,6 +9,7 @@ import {
   refusedUrlBeside,
   startFakeReplica,
 } from '#testkit/fake-replica.ts';
+import { postBytes, RawConnection } from '#testkit/raw-http.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { type Overview, overviewSchema } from '../../../src/admin/dashboard/overview.ts';
 
@@ -15,14 +17,11 @@ const readOverview = async (gateway: StartedGateway, after = 0): Promise<Overvie
   overviewSchema.parse(await (await gateway.admin(`/admin/overview?after=${after}`)).json());
 
 /** Asks again until the overview is as expected: what other threads report has no event. */
-async function untilOverview(
+function untilOverview(
   gateway: StartedGateway,
   isExpected: (overview: Overview) => boolean,
 ): Promise<Overview> {
-  for (;;) {
-    const overview = await readOverview(gateway);
-    if (isExpected(overview)) return overview;
-  }
+  return askUntil(() => readOverview(gateway), isExpected);
 }
 
 interface RecordsAnswer {
@@ -179,8 +178,9 @@ describe('failures', () => {
     await using a = await startFakeReplica({ name: 'a' });
     await using gateway = await startGateway({ replicas: [a] });
     await gateway.chat({ model: 'absent' });
-    for (let sent = 0; sent < 520; sent += 20)
-      await Promise.all(Array.from({ length: 20 }, () => gateway.chat()));
+    using connection = await RawConnection.open(gateway.url);
+    const chat = postBytes('/v1/chat/completions', '{"model":"m"}').toString();
+    connection.write(chat.repeat(520));
     await gateway.waitForRecords(521);
     const { records, failures } = await readOverview(gateway);
     expect(records.map(({ model }) => model)).not.toContain('absent');

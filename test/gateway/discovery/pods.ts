@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import type { FakeApiServer } from '#testkit/servers/fake-api-server.ts';
 import type { FakePod } from '#testkit/servers/fake-pods.ts';
@@ -50,5 +51,8 @@ export const namesOf = async (gateway: StartedGateway) => (await gateway.replica
 
 /** Resolves when the gateway has these replicas. Each look is a call of the admin API. */
 export async function untilNames(gateway: StartedGateway, names: readonly string[]): Promise<void> {
-  while (JSON.stringify(await namesOf(gateway)) !== JSON.stringify(names));
+  await askUntil(
+    () => namesOf(gateway),
+    (found) => JSON.stringify(found) === JSON.stringify(names),
+  );
 }

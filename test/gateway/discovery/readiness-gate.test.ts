@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import { createAuthority } from '#testkit/certificates.ts';
 import { answerJson, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
 import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
@@ -32,11 +33,8 @@ async function gateOf(gateway: StartedGateway): Promise<GateAnswer> {
 }
 
 /** Resolves when the gate of the first source is like this. Each look is a call of the admin API. */
-async function untilGate(gateway: StartedGateway, isMet: (gate: GateAnswer) => boolean): Promise<GateAnswer> {
-  for (;;) {
-    const gate = await gateOf(gateway);
-    if (isMet(gate)) return gate;
-  }
+function untilGate(gateway: StartedGateway, isMet: (gate: GateAnswer) => boolean): Promise<GateAnswer> {
+  return askUntil(() => gateOf(gateway), isMet);
 }
 
 /** Answers the next patch in another way. */

@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import { CANARY } from '#testkit/canaries/canary.ts';
 import { CHAT, PASSAGES } from '#testkit/canaries/passages.ts';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
@@ -66,8 +67,7 @@ test('the file export keeps no text either', async () => {
   await (await gateway.chat({ stream: true, messages: [{ role: 'user', content: CANARY }] })).text();
   await gateway.waitForRecords(1);
   const { stateDir } = gateway;
-  const exported = async () => (await gateway.stats()).exported === 1;
-  while (!(await exported()));
+  await askUntil(gateway.stats, ({ exported }) => exported === 1);
 
   const files = await readFiles(stateDir);
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
+import { askUntil } from '#testkit/ask-until.ts';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { answerJson, refusedUrlBeside, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
@@ -162,7 +163,7 @@ describe('GET /metrics', () => {
     gate.open();
     await (await answer).text();
     const inflight = async () => sumBy(await read(gateway), 'gateway_replica_inflight', 'gateway_replica');
-    while ((await inflight()).a !== 0);
+    await askUntil(inflight, ({ a }) => a === 0);
   });
 
   test('shows which replicas fail, and how many requests wait', async () => {
@@ -179,7 +180,7 @@ describe('GET /metrics', () => {
     replica.answerOnce(gate.script);
     const answers = [gateway.chat({ model: 'n' }), gateway.chat({ model: 'n' })];
     const waiting = async () => sumBy(await read(gateway), 'gateway_waiting')[''];
-    while ((await waiting()) !== 1);
+    await askUntil(waiting, (count) => count === 1);
     expect(sumBy(await read(gateway), 'gateway_replica_failing', 'gateway_replica')).toEqual({ a: 1, b: 0 });
     gate.open();
     for (const answer of await Promise.all(answers)) await answer.text();
@@ -247,7 +248,7 @@ describe('GET /metrics', () => {
     await (await answer).text();
     const delays = async () =>
       sumBy(await read(gateway), 'nodejs_eventloop_delay_max_seconds', 'thread_name');
-    while (Object.keys(await delays()).length < 3);
+    await askUntil(delays, (found) => Object.keys(found).length === 3);
   });
 
   test('asks for the admin token', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import {
   answerJson,
   COMPLETION,
@@ -69,7 +70,10 @@ const list = async (gateway: StartedGateway) =>
 
 /** Asks the admin API until so many requests wait. */
 async function untilWaiting(gateway: StartedGateway, count: number): Promise<void> {
-  while ((await list(gateway)).waiting !== count);
+  await askUntil(
+    () => list(gateway),
+    ({ waiting }) => waiting === count,
+  );
 }
 
 /** Sends one more request and resolves when it waits, behind those that do already. */
@@ -450,7 +454,10 @@ describe('with several workers', () => {
     }
     expect(new Set(await settled)).toEqual(new Set([200, 'cut']));
     // A client has its answer a moment before its worker has counted it.
-    while ((await list(gateway)).replicas[0]?.inflight !== 0);
+    await askUntil(
+      () => list(gateway),
+      ({ replicas }) => replicas[0]?.inflight === 0,
+    );
     expect((await list(gateway)).waiting).toBe(0);
   });
 });

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import {
   answerJson,
   answerStream,
@@ -119,7 +120,7 @@ describe('a request that follows a response', () => {
       await a.untilRequests(before + 1);
       const following = follow(gateway, id);
       const waiting = async () => (await (await gateway.admin('/metrics')).text()).match(/waiting\S* 1$/m);
-      while ((await waiting()) === null);
+      await askUntil(waiting, (found) => found !== null);
       if (end === 'drained') await gateway.admin('/admin/replicas/a/drain', { method: 'POST' });
       else gate.open();
       expect(await following).toBe(end === 'drained' ? 'b' : 'a');
