@@ -1,8 +1,9 @@
-import { describe, expect, test } from 'vitest';
-import { hang, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RequestRecord } from '#otel/record/registry';
+import { type FakeReplica, hang, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
-import { exchangeRaw, postBytes, RawConnection } from '#testkit/raw-http.ts';
-import { startGateway } from '#testkit/start-gateway.ts';
+import { exchangeRaw, postBytes, RawConnection, type RawResponse } from '#testkit/raw-http.ts';
+import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const CHAT = postBytes('/v1/chat/completions', '{"model":"m"}');
 const requests = [
@@ -37,38 +38,55 @@ const refused = [
 
 describe.each([1, 2])('with %i workers', (workers) => {
   describe.each(requests)('on %s', (method, bytes) => {
-    /** A replica that answers with this line, and another one with a request that waits. */
-    async function setUp(line: string, otherScript: Script) {
-      const parts = new AsyncDisposableStack();
-      const other = parts.use(await startFakeReplica({ name: 'other', script: otherScript }));
-      const replica = parts.use(await startFakeReplica({ script: answerLine(line) }));
+    let other: FakeReplica;
+    let replica: FakeReplica;
+    let gateway: StartedGateway;
+
+    beforeAll(async () => {
+      [other, replica] = [await startFakeReplica({ name: 'other' }), await startFakeReplica()];
       const replicas = [{ ...other, models: ['other'] }, replica];
-      const gateway = parts.use(await startGateway({ replicas, config: { gateway: { workers } } }));
-      // GET /v1/models goes to both by turns: the first one is the other's.
-      const waiting = parts.use(await RawConnection.open(gateway.url));
+      gateway = await startGateway({ replicas, config: { gateway: { workers } } });
+    });
+
+    afterAll(async () => {
+      for (const each of [gateway, other, replica]) await each.close();
+    });
+
+    /** Lets the replica answer with this line, and the other one with a request that waits: its connection is returned. */
+    async function setUp(line: string, otherScript: Script): Promise<RawConnection> {
+      replica.answer(answerLine(line));
+      other.answer(otherScript);
+      const waiting = await RawConnection.open(gateway.url);
+      // GET /v1/models goes to both by turns: the first one of two is the other's.
       waiting.write(method === 'POST' ? postBytes('/v1/chat/completions', '{"model":"other"}') : bytes);
-      await other.untilRequests(1);
-      return { gateway, other, waiting, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+      await other.untilRequests(other.requests.length + 1);
+      return waiting;
+    }
+
+    async function recordOf(response: RawResponse): Promise<Readonly<RequestRecord>> {
+      const id = response.header('x-request-id')[0];
+      for (;;) {
+        const record = await gateway.nextRecord();
+        if (record.request_id === id) return record;
+      }
     }
 
     test.for(relayed)('a reason phrase %s reaches the client byte for byte', async ([, line, status]) => {
-      await using scene = await setUp(line, hang);
-      const { gateway, other, waiting } = scene;
+      using waiting = await setUp(line, hang);
 
       const response = await exchangeRaw(gateway.url, bytes);
 
       expect(response.statusLine).toBe(line);
       expect(response.header('x-request-id')).toHaveLength(1);
-      if (method === 'POST') expect(await gateway.nextRecord()).toMatchObject({ status, replica: 'a' });
+      if (method === 'POST') expect(await recordOf(response)).toMatchObject({ status, replica: 'a' });
       expect((await exchangeRaw(gateway.url, CHAT)).statusLine).toBe(line);
       expect(waiting.isClosed).toBe(false);
-      expect(other.requests[0]?.isAborted).toBe(false);
+      expect(other.requests.at(-1)?.isAborted).toBe(false);
     });
 
     test.for(refused)('a reason phrase with %s is a 502, and harms no other request', async ([, line]) => {
       const gate = createGate();
-      await using scene = await setUp(line, gate.script);
-      const { gateway, waiting } = scene;
+      using waiting = await setUp(line, gate.script);
 
       const response = await exchangeRaw(gateway.url, bytes);
 
@@ -76,7 +94,7 @@ describe.each([1, 2])('with %i workers', (workers) => {
       expect(JSON.parse(response.body.toString())).toMatchObject({ error: { code: 'upstream_failed' } });
       expect(response.header('x-injected')).toEqual([]);
       if (method === 'POST') {
-        expect(await gateway.nextRecord()).toMatchObject({
+        expect(await recordOf(response)).toMatchObject({
           status: 502,
           error_type: 'upstream_failed',
           replica: 'a',
