@@ -34,7 +34,10 @@ export class OpenApiDocument {
   readonly json: OpenApi;
   /** By method and path, such as `GET /admin/stats`. */
   readonly operations: ReadonlyMap<string, Operation>;
-  readonly #ajv = addFormats.default(new Ajv2020({ allErrors: true, strictTypes: false }));
+  /** Knows the schemas that others refer to, as the schema `components`. */
+  readonly #ajv = addFormats.default(
+    new Ajv2020({ allErrors: true, strictTypes: false, code: { optimize: false } }),
+  );
   readonly #compiled = new Map<Schema, ValidateFunction>();
 
   private constructor(json: OpenApi) {
@@ -44,6 +47,7 @@ export class OpenApiDocument {
         Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation]),
       ),
     );
+    this.#ajv.addSchema({ $id: 'components', $defs: close(json.components.schemas) });
   }
 
   static async read(gateway: StartedGateway): Promise<OpenApiDocument> {
@@ -69,18 +73,19 @@ export class OpenApiDocument {
   }
 
   #validate(schema: Schema, value: unknown): void {
-    const validate = this.#compiled.get(schema) ?? this.#ajv.compile(this.#close(schema));
+    const validate = this.#compiled.get(schema) ?? this.#ajv.compile(close(schema));
     this.#compiled.set(schema, validate);
     expect(validate(value) ? [] : validate.errors, JSON.stringify(value)).toEqual([]);
   }
+}
 
-  /** The schema with all that it refers to; its objects allow no other members. */
-  #close(schema: Schema): Schema {
-    const whole = { $defs: this.json.components.schemas, ...schema };
-    return JSON.parse(JSON.stringify(whole).replaceAll('#/components/schemas/', '#/$defs/'), (_, node) =>
+/** Schemas that refer to those of `components`; their objects allow no other members. */
+function close<T extends object>(schemas: T): T {
+  return JSON.parse(
+    JSON.stringify(schemas).replaceAll('#/components/schemas/', 'components#/$defs/'),
+    (_, node) =>
       node?.type === 'object' && node.properties !== undefined
         ? { additionalProperties: false, ...node }
         : node,
-    );
-  }
+  );
 }

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RolloutFacts } from '#rollout-board/facts';
-import { startFakeReplica } from '#testkit/fake-replica.ts';
+import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { OpenApiDocument } from '#testkit/reading/openapi-document.ts';
 import { replicaFacts, rolloutFacts } from '#testkit/rollout-facts.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
@@ -216,15 +216,28 @@ async function toTarget(example: Example, gateway: StartedGateway): Promise<stri
 }
 
 describe('every answer is as documented, and every documented answer is given:', () => {
+  let replica: FakeReplica;
+  let closed: StartedGateway;
+  let document: OpenApiDocument;
+
+  beforeAll(async () => {
+    replica = await startFakeReplica({ name: 'a' });
+    closed = await startGateway({ replicas: [replica], adminToken: null });
+    await using open = await startGateway({ replicas: [replica] });
+    document = await OpenApiDocument.read(open);
+  });
+
+  afterAll(async () => {
+    await closed.close();
+    await replica.close();
+  });
+
   test.for(rows)('$method $path', async ({ method, path, operationId }) => {
-    await using replica = await startFakeReplica({ name: 'a' });
     const others = ['b', 'c'].map((name) => ({ name, url: `${replica.url}/${name}`, models: ['n'] }));
     await using gateway = await startGateway({
       replicas: [replica, ...others],
       config: { gateway: { name: 'alone' }, history: {} },
     });
-    await using closed = await startGateway({ replicas: [replica], adminToken: null });
-    const document = await OpenApiDocument.read(gateway);
     const operation = document.operations.get(`${method} ${path}`);
     if (operation === undefined) return expect.unreachable('it is not documented');
     const examples = EXAMPLES[operationId] ?? expect.unreachable('it has no example above');
