@@ -9,6 +9,7 @@ import { createAuthority } from '#testkit/certificates.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { runs } from '#testkit/runs.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 async function drain(gateway: StartedGateway, target = 'a/drain'): Promise<ReplicaAnswer> {
@@ -139,8 +140,8 @@ test('while a worker has not confirmed the drain, nobody is told that it is safe
   await expect.poll(() => gateway.replicas(), { timeout: 30_000 }).toMatchObject([{ safe_to_stop: true }]);
 });
 
-const CLIENTS = 32;
-const ROUNDS = 5;
+const CLIENTS = 16;
+const ROUNDS = runs(8);
 
 test.for([1, 2])(
   'under load nothing reaches the replica after the answer, with %d workers',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { askUntil } from '#testkit/ask-until.ts';
 import {
   answerJson,
   COMPLETION,
@@ -9,6 +10,7 @@ import {
 import { findFreePort } from '#testkit/processes/free-port.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { parseSamples, sumBy } from '#testkit/reading/prometheus-text.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const withGpus = ({ name, url }: Pick<FakeReplica, 'name' | 'url'>, gpu_count = 8) => ({
@@ -33,7 +35,7 @@ const read = async (response: Promise<Response>) => {
 
 /** The sums of the metrics by a label, when nothing is in flight. */
 async function readGpuSeconds(gateway: StartedGateway, name: string, label: string) {
-  while ((await gateway.replicas()).some(({ inflight }) => inflight > 0));
+  await askUntil(gateway.replicas, (replicas) => replicas.every(({ inflight }) => inflight === 0));
   return sumBy(parseSamples(await (await gateway.admin('/metrics')).text()), name, label);
 }
 
@@ -145,8 +147,9 @@ describe('the GPU time of requests', () => {
       },
     });
     let recordedCount = 0;
+    const requestCount = runs(40);
     const client = async (_: unknown, client: number) => {
-      for (let request = 0; request < 40; request++) {
+      for (let request = 0; request < requestCount; request++) {
         const feature = `${client}-${request}`;
         const controller = new AbortController();
         controllers.set(feature, controller);

@@ -1,6 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type FakeReplica, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
+import { runs } from '#testkit/runs.ts';
 import { chatAtOnce, startWorkers, sumOf } from './start-workers.ts';
 
 const POST = { method: 'POST' };
@@ -10,14 +12,10 @@ describe('a drain', () => {
     await using replicas = await startFakeReplicas('a', 'b', 'c');
     const [a, ...others] = replicas as unknown as [FakeReplica, ...FakeReplica[]];
     await using gateway = await startWorkers(3, { replicas: [a, ...others] });
-    let isOver = false;
-    const client = async () => {
-      while (!isOver) await (await gateway.chat()).text();
-    };
-    const clients = Array.from({ length: 16 }, client);
+    await using _chats = keepChatting(gateway, { clientCount: 8, pauseMs: 5 });
     await a.untilRequests(5);
 
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < runs(12); round++) {
       await gateway.admin('/admin/replicas/a/drain', POST);
       const reached = a.requests.length;
       const before = sumOf(others.map(({ requests }) => requests.length));
@@ -26,9 +24,6 @@ describe('a drain', () => {
       await gateway.admin('/admin/replicas/a/undrain', POST);
       await a.untilRequests(reached + 3);
     }
-
-    isOver = true;
-    await Promise.all(clients);
   });
 
   test('applies to a worker that replaces another', async () => {

@@ -12,15 +12,15 @@ describe('several workers are one gateway', () => {
     await using c = await startFakeReplica({ name: 'c' });
     await using gateway = await startWorkers(workers, { replicas: [a, b, c] });
 
-    for (const answer of await Promise.all(chatAtOnce(gateway, 100))) {
+    for (const answer of await Promise.all(chatAtOnce(gateway, 40))) {
       expect(answer?.status).toBe(200);
       await answer?.text();
     }
 
     expect(spreadOf([a, b, c])).toBeLessThanOrEqual(1);
-    await gateway.waitForRecords(100);
+    await gateway.waitForRecords(40);
     const { recorded, lost } = await gateway.stats();
-    expect({ recorded, lost }).toEqual({ recorded: 100, lost: 0 });
+    expect({ recorded, lost }).toEqual({ recorded: 40, lost: 0 });
   });
 
   test('requests stay evenly distributed when one replica refuses', async () => {
@@ -30,7 +30,7 @@ describe('several workers are one gateway', () => {
     const down = { name: 'down', url: refusedUrlBeside(a) };
     await using gateway = await startWorkers(2, { replicas: [a, down, b, c] });
 
-    for (const answer of await Promise.all(chatAtOnce(gateway, 100))) expect(answer?.status).toBe(200);
+    for (const answer of await Promise.all(chatAtOnce(gateway, 40))) expect(answer?.status).toBe(200);
 
     expect(spreadOf([a, b, c])).toBeLessThanOrEqual(1);
   });
@@ -89,18 +89,18 @@ describe('several workers are one gateway', () => {
     const config = { clients: [client], tenant_limits: { default: { max_inflight: 1_000 } } };
     await using gateway = await startWorkers(2, { replicas: [replica], config });
     const send = async () => {
-      const answers = await Promise.all(chatAtOnce(gateway, 40, { headers: { 'x-api-key': 'key' } }));
-      expect(answers.map((answer) => answer?.status)).toEqual(Array(40).fill(200));
+      const answers = await Promise.all(chatAtOnce(gateway, 20, { headers: { 'x-api-key': 'key' } }));
+      expect(answers.map((answer) => answer?.status)).toEqual(Array(20).fill(200));
     };
     // Each worker asks once for the row of the tenant.
     await send();
-    await gateway.waitForRecords(40);
+    await gateway.waitForRecords(20);
     const names = new Set<unknown>();
     for (const thread of watched.threads) {
       thread.on('message', ({ kind, name }) => kind === 'call' && names.add(name));
     }
     await send();
-    await gateway.waitForRecords(80);
+    await gateway.waitForRecords(40);
 
     expect([...names]).toEqual(['onRecords']);
   });

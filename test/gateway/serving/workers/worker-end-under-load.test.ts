@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
@@ -10,6 +11,7 @@ test('a worker that ends under load leaves every record accounted for', async ()
   await using replica = await startFakeReplica();
   await using gateway = await startWorkers(2, { replicas: [replica], collector });
   let isOver = false;
+  let isStarting = false;
   let answered = 0;
   const client = async () => {
     while (!isOver) {
@@ -22,14 +24,18 @@ test('a worker that ends under load leaves every record accounted for', async ()
         () => false,
       );
       if (isWhole) answered++;
+      // While a worker starts, they would send thousands of requests.
+      if (isStarting) await setTimeout(250);
     }
   };
   const clients = Array.from({ length: 16 }, client);
 
   for (let kill = 0; kill < 4; kill++) {
-    await replica.untilRequests(replica.requests.length + 100);
+    await replica.untilRequests(replica.requests.length + 40);
     await watched.kill(kill);
+    isStarting = true;
     await watched.untilStarted(kill + 3);
+    isStarting = false;
     const { begun, accounted } = await balanceOf(gateway);
     expect(begun).toBe(accounted);
   }
