@@ -18,6 +18,7 @@ import {
 } from '#testkit/fake-replica.ts';
 import { postBytes, RawConnection, toChunks } from '#testkit/raw-http.ts';
 import { FORM_TYPE, type FormPart, formOf } from '#testkit/reading/form.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PATH = '/v1/audio/transcriptions';
@@ -108,7 +109,7 @@ describe('a form with audio', () => {
         expect((await received.body).equals(body)).toBe(true);
         expect(await gateway.nextRecord()).toMatchObject({ request_bytes: body.length, model: 'm' });
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FakeReplica, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
 import { exchangeRaw, postBytes } from '#testkit/raw-http.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { RECORDED_ENDPOINTS } from '../../../src/proxy/endpoints/table.ts';
 
@@ -121,7 +122,7 @@ describe.each(PATHS)('at POST %s', (path) => {
         expect(body.toString()).toBe(named(exchanged.answer.text, MODEL).toString());
         expect(record.model_requested).toBeUndefined();
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 
@@ -133,7 +134,7 @@ describe.each(PATHS)('at POST %s', (path) => {
         expect(body.toString()).toBe(named(exchanged.answer.text, ALIAS).toString());
         expect(record.model_requested).toBe('gpt-4o');
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 });

@@ -11,6 +11,7 @@ import {
 } from '#testkit/fake-replica.ts';
 import { postBytes, RawConnection, toChunks } from '#testkit/raw-http.ts';
 import { FORM_TYPE, type FormPart, formOf } from '#testkit/reading/form.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PATH = '/v1/audio/transcriptions';
@@ -97,7 +98,7 @@ describe('in a form, only the alias is replaced', () => {
           expect(await gateway.nextRecord()).toMatchObject({ model_requested: name });
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { answerStream, type Script } from '#testkit/fake-replica.ts';
 import { readCapture } from '#testkit/reading/captures.ts';
 import { lastingFactsOf } from '#testkit/reading/lasting-facts.ts';
+import { runs } from '#testkit/runs.ts';
 import { startFurtherEndpoints } from '#testkit/start-pair.ts';
 
 const RESPONSES = '/v1/responses';
@@ -91,7 +92,7 @@ describe('a stream', () => {
           const pieces = edges.slice(1).map((edge, i) => body.subarray(edges[i], edge));
           expect(await relay(pieces)).toEqual(facts);
         }),
-        { numRuns: 12 },
+        { numRuns: runs(12) },
       );
     },
   );

@@ -9,6 +9,7 @@ import {
   startFakeReplica,
 } from '#testkit/fake-replica.ts';
 import { exchangeRaw, postBytes, RawConnection, toChunk } from '#testkit/raw-http.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 
 const PASS = [
@@ -112,7 +113,7 @@ describe('a request of pass', () => {
           expect(received.header('content-encoding')).toEqual(isEncoded ? ['gzip'] : []);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
     replica.answer(answerJson({}));
     expect(await gateway.stats()).toMatchObject({ recorded: 0 });

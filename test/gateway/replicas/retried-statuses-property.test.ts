@@ -8,6 +8,7 @@ import {
   startFakeReplicas,
 } from '#testkit/fake-replica.ts';
 import { postBytes, RawConnection } from '#testkit/raw-http.ts';
+import { runs } from '#testkit/runs.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 
 /** What a replica does: it answers with a status, refuses the connection, or is drained. */
@@ -90,7 +91,7 @@ test('whatever replicas answer, the client gets the answer that the rules name, 
       expect(replicas.filter(({ requests }) => requests.length > 0).map(({ name }) => name)).toEqual(asked);
       expect((await gateway.replicas()).map(({ inflight }) => inflight)).toEqual(behaviours.map(() => 0));
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { answerStream, chatChunk, DONE, event, startFakeReplica, usageChunk } from '#testkit/fake-replica.ts';
 import { readCapture } from '#testkit/reading/captures.ts';
 import { lastingFactsOf } from '#testkit/reading/lasting-facts.ts';
+import { runs } from '#testkit/runs.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 
 /** Streams with everything that is awkward to cut: long characters, mixed line ends, comments, usage twice. */
@@ -59,7 +60,7 @@ test.for(streams)(
           expect(cut.facts).toEqual(whole.facts);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   },
 );
