@@ -15,7 +15,7 @@ test.concurrent.for(FAULTS)(
       replicas: [{ name: 'a', url: server.url, models: 'auto', engine: 'auto' }],
       config: {
         discovery: { models_interval: '100ms' },
-        health: { passive: false, frozen_after: 'off', interval: '20ms', timeout: '100ms', failures: 1 },
+        health: { passive: false, frozen_after: 'off', interval: '60ms', timeout: '100ms', failures: 1 },
       },
     });
     await gateway.untilLogged('replica failing: tried last');

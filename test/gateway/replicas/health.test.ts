@@ -274,7 +274,7 @@ describe('health.active', () => {
       await head(200, ['Content-Type', 'text/event-stream']);
       while (!isOver) {
         await write(event({}));
-        await new Promise((resolve) => setImmediate(resolve));
+        await new Promise((resolve) => setTimeout(resolve, 5));
       }
       end(DONE);
     });

@@ -47,7 +47,7 @@ function writeEndlessly(socket: Socket, part: Buffer): () => number {
 
 /** Writes a part now and then for as long as the connection is there. */
 function trickle(socket: Socket, part: Buffer): void {
-  const timer = setInterval(() => socket.write(part), 20);
+  const timer = setInterval(() => socket.write(part), 100);
   socket.once('close', () => clearInterval(timer));
 }
 
