@@ -1,21 +1,25 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type FakeReplica, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
-import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { runs } from '#testkit/runs.ts';
 import { chatAtOnce, startWorkers, sumOf } from './start-workers.ts';
 
 const POST = { method: 'POST' };
+const ROUNDS = runs(16);
 
 describe('a drain', () => {
   test('reaches every worker before it is answered, while requests run', async () => {
     await using replicas = await startFakeReplicas('a', 'b', 'c');
     const [a, ...others] = replicas as unknown as [FakeReplica, ...FakeReplica[]];
     await using gateway = await startWorkers(3, { replicas: [a, ...others] });
-    await using _chats = keepChatting(gateway, { clientCount: 8, pauseMs: 5 });
+    let isOver = false;
+    const client = async () => {
+      while (!isOver) await (await gateway.chat()).text();
+    };
+    const clients = Array.from({ length: 16 }, client);
     await a.untilRequests(5);
 
-    for (let round = 0; round < runs(12); round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       await gateway.admin('/admin/replicas/a/drain', POST);
       const reached = a.requests.length;
       const before = sumOf(others.map(({ requests }) => requests.length));
@@ -24,6 +28,9 @@ describe('a drain', () => {
       await gateway.admin('/admin/replicas/a/undrain', POST);
       await a.untilRequests(reached + 3);
     }
+
+    isOver = true;
+    await Promise.all(clients);
   });
 
   test('applies to a worker that replaces another', async () => {
