@@ -116,7 +116,7 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
         if (response.status !== 200 || !text.endsWith(DONE)) failures.push([response.status, text]);
       }
     };
-    const clients = Array.from({ length: 8 }, client);
+    const clients = Array.from({ length: 16 }, client);
     const numbersAt = ({ requests }: FakeReplica) =>
       requests.map((request) => Number(request.header('x-number')[0]));
 
@@ -127,7 +127,7 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
       gateway.writeConfig({ replicas: [{ name: 'moved', url: others[0]?.url ?? '' }, ...others.slice(1)] });
       expect((await reload(gateway)).replicas.removed).toContain(gone.name);
       const firstAfter = begun;
-      await Promise.all(others.map((other) => other.untilRequests(other.requests.length + 8)));
+      await Promise.all(others.map((other) => other.untilRequests(other.requests.length + 16)));
       expect(numbersAt(gone).filter((number) => number >= firstAfter)).toEqual([]);
       gateway.writeConfig({ replicas });
       await reload(gateway);
