@@ -142,6 +142,20 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
   });
 });
 
+test('is answered when each worker knows the replicas, also one that is busy', async () => {
+  using watched = watchWorkerThreads();
+  await using replicas = await startFakeReplicas('a', 'b');
+  const [gone, left] = replicas;
+  await using gateway = await startGateway({ replicas: [...replicas], config: { gateway: { workers: 2 } } });
+  gateway.writeConfig({ replicas: [left] });
+  const [beganMs, busyMs] = [performance.now(), 1_500];
+  await watched.block(1, busyMs);
+  expect((await reload(gateway)).replicas.removed).toEqual(['a']);
+  expect(performance.now() - beganMs).toBeGreaterThanOrEqual(busyMs);
+  await Promise.all(Array.from({ length: 16 }, async () => await (await gateway.chat()).text()));
+  expect([gone, left].map(({ requests }) => requests.length)).toEqual([0, 16]);
+});
+
 test('a replica that takes the name of another finishes both their requests, and shows both', async () => {
   await using old = await startFakeReplica({ name: 'a' });
   await using next = await startFakeReplica({ name: 'a' });
