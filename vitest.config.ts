@@ -39,7 +39,7 @@ export default defineConfig({
     // Node loads the sources itself, as in a gateway: it takes a fifth less CPU than to have Vite rewrite each import.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     // Most tests wait for sockets, processes and timers: one worker per core, and even two, would leave the cores idle.
-    maxWorkers: 8,
+    maxWorkers: 6,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
     teardownTimeout: 60_000,
     projects: [

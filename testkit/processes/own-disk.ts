@@ -7,7 +7,6 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { FakeReplica } from '../fake-replica.ts';
-import { findFreePort } from './free-port.ts';
 import { quickStart } from './quick-start.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -64,9 +63,8 @@ export async function serveOnOwnDisk(
   const folder = await temporaryFolder();
   const disk = join(folder, 'state');
   await mkdir(disk);
-  const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const config = {
-    gateway: { listen: `127.0.0.1:${port}`, admin_listen: `127.0.0.1:${adminPort}` },
+    gateway: { listen: '127.0.0.1:0', admin_listen: '127.0.0.1:0' },
     replicas: [{ name: 'a', url: replica.url, models: ['m'], engine: 'openai' }],
     export: {
       ...(collectorUrl === undefined ? { to: 'file' } : { endpoint: collectorUrl }),
@@ -98,16 +96,19 @@ export async function serveOnOwnDisk(
     child.kill('SIGKILL');
     await closed;
   });
+  const stderr = text(child.stderr);
   const log: Record<string, unknown>[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => log.push(JSON.parse(line)));
-  const url = `http://127.0.0.1:${port}`;
   const toPath = (name: string) => join(`/proc/${child.pid}/root`, disk, name);
-  const started: GatewayOnOwnDisk = {
-    url,
+  const read = (name: string) => readFile(toPath(name), 'utf8');
+  const readLog = logsToDisk ? async () => toLines(await read('log').catch(() => '')) : async () => log;
+  const addresses = isReadOnly ? null : await untilServing(readLog, closed);
+  return {
+    url: `http://${addresses?.listen}`,
     closed,
     log,
-    stderr: text(child.stderr),
-    read: (name) => readFile(toPath(name), 'utf8'),
+    stderr,
+    read,
     async fill() {
       // In steps, so that the last page is taken, too.
       for (const piece of [Buffer.alloc(1024 ** 2), Buffer.alloc(4096)]) {
@@ -131,27 +132,35 @@ export async function serveOnOwnDisk(
     },
     async admin(method, path) {
       const headers = { Authorization: `Bearer ${TOKEN}` };
-      const response = await fetch(`http://127.0.0.1:${adminPort}${path}`, { method, headers });
+      const response = await fetch(`http://${addresses?.adminListen}${path}`, { method, headers });
       return (await response.json()) as Readonly<Record<string, unknown>>;
     },
     stop: () => child.kill('SIGTERM'),
   };
-  if (!isReadOnly) await untilHealthy(url, closed);
-  return started;
 }
 
 /** More often takes as much processor time as the start of the gateway. */
 const LOOK_EVERY_MS = 25;
 
-async function untilHealthy(url: string, closed: Promise<unknown>): Promise<void> {
+/** The whole lines of a file of the log. */
+const toLines = (log: string): readonly Record<string, unknown>[] =>
+  log
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+
+/** Resolves with its addresses when it serves: a port that was free before it started may be another's by then. */
+async function untilServing(
+  readLog: () => Promise<readonly Readonly<Record<string, unknown>>[]>,
+  closed: Promise<unknown>,
+): Promise<Readonly<Record<string, unknown>>> {
   let hasEnded = false;
   void closed.then(() => {
     hasEnded = true;
   });
   for (;;) {
-    const response = await fetch(`${url}/healthz`).catch(() => null);
-    await response?.body?.cancel();
-    if (response?.status === 200) return;
+    const line = (await readLog()).find(({ msg }) => msg === 'serving');
+    if (line !== undefined) return line;
     if (hasEnded) throw new Error('the gateway ended instead of serving');
     await sleep(LOOK_EVERY_MS);
   }
