@@ -9,7 +9,7 @@ import type { UsageStore } from './usage-store.ts';
 
 /** How often what is too old is removed. */
 const TRIM_INTERVAL_MS = 60_000;
-/** At most so much goes at a time, unless settings are new: a clock that is years ahead for a while takes little. */
+/** At most so much goes at a time, unless `max_age` has become shorter: a clock that is years ahead for a while takes little. */
 const PIECE_MS = 3_600_000;
 /** Of the sums, so much is removed at a time when the file is full of them. */
 const USAGE_PIECE_MS = { usage_minutes: 3_600_000, usage_hours: 86_400_000 } as const;
@@ -45,9 +45,9 @@ export class Retention {
   }
 
   configure(settings: HistorySettings): void {
+    if (settings.maxAgeMs < this.#settings.maxAgeMs) this.#pieceMs = Number.POSITIVE_INFINITY;
     this.#settings = settings;
     this.#trimmedMs = Number.NEGATIVE_INFINITY;
-    this.#pieceMs = Number.POSITIVE_INFINITY;
   }
 
   /** Removes what is too old. Where a full disk has no room for that, one batch fails with it; the next one may have room. */

@@ -10,6 +10,8 @@ import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+/** As `openStore` has them. */
+const SETTINGS = { maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 35 * 24 * HOUR_MS };
 
 let folder: string;
 let path: string;
@@ -84,13 +86,29 @@ it('loses a few hours, not all, to a clock that is two years ahead for ten minut
     store.write(toBatch([makeRecord({ ts: timeOf(atMs) })], atMs), atMs);
   }
   const aheadMs = START_MS + 2 * 365 * 24 * HOUR_MS;
-  for (let minute = 0; minute < 10; minute++)
+  for (let minute = 0; minute < 10; minute++) {
+    store.configure(SETTINGS); // as each reload does
     store.write(toBatch([], aheadMs + minute * MINUTE_MS), aheadMs + minute * MINUTE_MS);
+  }
   const nowMs = START_MS + 48 * HOUR_MS;
   store.write(toBatch([], nowMs), nowMs);
   const span = { fromMs: START_MS, untilMs: nowMs };
   expect((await ask(store, 'usage', span)).total.sums.requests).toBeGreaterThanOrEqual(38);
   expect((await ask(store, 'records', span)).records.length).toBeGreaterThanOrEqual(38);
+  store.close();
+});
+
+it('removes what is too old at once when a reload has made max_age shorter', async () => {
+  const { store } = openStore(path);
+  for (const hour of [0, 10, 20]) {
+    const atMs = START_MS + hour * HOUR_MS;
+    store.write(toBatch([makeRecord({ ts: timeOf(atMs) })], atMs), atMs);
+  }
+  store.configure({ ...SETTINGS, maxAgeMs: HOUR_MS });
+  const nowMs = START_MS + 20 * HOUR_MS + MINUTE_MS;
+  store.write(toBatch([], nowMs), nowMs);
+  const { records } = await ask(store, 'records', { fromMs: START_MS, untilMs: nowMs });
+  expect(records).toHaveLength(1);
   store.close();
 });
 
