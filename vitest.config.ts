@@ -38,8 +38,9 @@ export default defineConfig({
     globalSetup: 'testkit/bundle/global-setup.ts',
     // Node loads the sources itself, as in a gateway: it takes a fifth less CPU than to have Vite rewrite each import.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    // Most tests wait for sockets, processes and timers: one worker per core, and even two, would leave the cores idle.
-    maxWorkers: 6,
+    // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle. With eight, they
+    // wait for each other instead.
+    maxWorkers: 5,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
     teardownTimeout: 60_000,
     projects: [
@@ -73,9 +74,6 @@ export default defineConfig({
           include: TOOLS,
           exclude: FLEET,
           isolate: false,
-          // Each starts programs that are busy themselves.
-          sequence: { groupOrder: 2 },
-          maxWorkers: 5,
           testTimeout: 120_000,
           expect: expectation,
           hookTimeout: 120_000,
