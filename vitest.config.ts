@@ -38,8 +38,8 @@ export default defineConfig({
     globalSetup: 'testkit/bundle/global-setup.ts',
     // Node loads the sources itself, as in a gateway: it takes a fifth less CPU than to have Vite rewrite each import.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle. With eight, they
-    // wait for each other instead.
+    // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle. With more than five,
+    // those that measure time fail now and then on two cores.
     maxWorkers: 5,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
     teardownTimeout: 60_000,
