@@ -32,7 +32,8 @@ export function toBatch(records: readonly RequestRecord[], endMs = START_MS): Ba
   return feed.take(endMs);
 }
 
-const MIB = 1024 ** 2;
+/** What a history keeps, unless a test says otherwise. */
+export const SETTINGS = { maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 35 * 86_400_000 };
 
 /** Opens the history in a file. */
 export function openStore(
@@ -48,8 +49,7 @@ export function openStore(
     begun: 'new',
     abandoned,
     present: [],
-    maxSizeBytes: 64 * MIB,
-    maxAgeMs: 35 * 86_400_000,
+    ...SETTINGS,
     ...settings,
   });
 }

@@ -10,7 +10,7 @@ import {
   type Script,
   startFakeReplica,
 } from '#testkit/fake-replica.ts';
-import { sendUntilSettled } from '#testkit/load/loops.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { ADMIN_TOKEN, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import { invoke, type Started, start } from '../cli/invoke.ts';
 
@@ -79,6 +79,7 @@ export const drainedNames = async (gateway: StartedGateway) =>
   (await gateway.replicas()).filter(({ drained }) => drained).map(({ name }) => name);
 
 /** Sends requests until the rollout has ended. */
-export function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
-  return sendUntilSettled(rollout.ended, 3, async () => (await gateway.chat()).text());
+export async function underLoad(gateway: StartedGateway, rollout: Started): ReturnType<typeof invoke> {
+  await using _chats = keepChatting(gateway, { clientCount: 3, pauseMs: 80 });
+  return await rollout.ended;
 }

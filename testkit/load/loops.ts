@@ -16,33 +16,6 @@ export async function sendInClosedLoop(
   await Promise.all(Array.from({ length: clientCount }, runClient));
 }
 
-/** A client that keeps a gateway busy pauses so long after each request. */
-const PAUSE_MS = 80;
-
-/**
- * A closed loop beside something that takes time, such as a judgement: clients send one request after the other until it
- * has settled. Resolves or rejects as it does. The clients pause after each request: without a pause they would take the
- * processor for thousands of requests that nothing needs.
- */
-export async function sendUntilSettled<Value>(
-  awaited: Promise<Value>,
-  clientCount: number,
-  send: () => Promise<unknown>,
-): Promise<Value> {
-  let isSettled = false;
-  const settled = awaited.finally(() => {
-    isSettled = true;
-  });
-  const runClient = async () => {
-    while (!isSettled) {
-      await send();
-      await sleep(PAUSE_MS);
-    }
-  };
-  await Promise.all([settled, ...Array.from({ length: clientCount }, runClient)]);
-  return await settled;
-}
-
 /** What an open loop begins, and how far it may go. */
 export interface OpenLoop {
   readonly perSecond: number;

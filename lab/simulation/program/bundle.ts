@@ -84,7 +84,7 @@ function isExternal(id: string): boolean {
  * the CPU time.
  */
 const TRANSFORMED = [/^(src|otel)\//, ...RESETS.map(([file]) => file)].map(
-  ({ source }) => new RegExp(`^${ROOT}/${source.slice(1)}`),
+  ({ source }) => new RegExp(`^${RegExp.escape(ROOT)}/${source.slice(1)}`),
 );
 
 /** Loads only what is used of undici, writes down where each source is, and applies the patch. */

@@ -64,7 +64,8 @@ export class Retention {
     const cut = (table: UsageTable) =>
       Math.min(nowMs - USAGE_TABLES[table].keptMs, usage.span(table).oldest + this.#pieceMs);
     const keptMs = cut('usage_hours');
-    for (const table of ['usage_minutes', 'usage_hours'] as const) this.#removeUsageBefore(table, cut(table));
+    this.#removeUsageBefore('usage_minutes', cut('usage_minutes'));
+    this.#removeUsageBefore('usage_hours', keptMs);
     this.#pieceMs = PIECE_MS;
     timeline.trim(keptMs);
     db.prepare('UPDATE meta SET losses_ms = max(losses_ms, ?)').run(losses.trim(keptMs));

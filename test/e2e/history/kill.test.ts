@@ -8,11 +8,11 @@ import { runMain, spawnMain, startReplica, TOKEN, writeConfig } from '#testkit/p
 
 /** How many requests are answered before each end of the gateway, and how it ends. */
 const RUNS = [
-  [60, 'SIGTERM'],
-  [200, 'SIGKILL'],
+  [40, 'SIGTERM'],
+  [400, 'SIGKILL'],
   [1, 'SIGKILL'],
-  [300, 'SIGKILL'],
-  [120, 'SIGTERM'],
+  [700, 'SIGKILL'],
+  [150, 'SIGTERM'],
 ] as const;
 const CLIENTS = 8;
 
@@ -147,7 +147,7 @@ metrics: { otlp: false }
   // What is missing ended in a gap.
   const known = new Set(records.map(({ request_id }) => request_id));
   const exported = await readExported(join(dirname(config), 'state'));
-  expect(exported.size).toBeGreaterThan(300);
+  expect(exported.size).toBeGreaterThan(1_000);
   for (const [id, endMs] of exported) {
     if (known.has(id)) continue;
     const isIn = usage.gaps.some(

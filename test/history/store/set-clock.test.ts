@@ -6,12 +6,10 @@ import { RecordFeed } from '../../../src/history/feed/record-feed.ts';
 import { runQuery } from '../../../src/history/queries/run-query.ts';
 import type { Answer, Query } from '../../../src/history/query.ts';
 import type { HistoryStore } from '../../../src/history/store/history-store.ts';
-import { makeRecord, openStore, START_MS, toBatch } from '../made-batches.ts';
+import { makeRecord, openStore, SETTINGS, START_MS, toBatch } from '../made-batches.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** As `openStore` has them. */
-const SETTINGS = { maxSizeBytes: 64 * 1024 ** 2, maxAgeMs: 35 * 24 * HOUR_MS };
 
 let folder: string;
 let path: string;

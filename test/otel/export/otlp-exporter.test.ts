@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { OtlpOptions } from '#otel/collector';
 import { CONTENT_TYPES } from '#otel/collector';
 import { encodeResourceSpans } from '#otel/otlp';
+import { blockThread } from '#testkit/block-thread.ts';
 import { type FakeCollector, startFakeCollector } from '#testkit/fake-collector.ts';
 import { encodeMessage } from '#testkit/otlp/otlp-messages.ts';
 import { createOtlpExporter } from '../../../otel/export/otlp-exporter.ts';
@@ -195,7 +196,7 @@ describe('there is no answer', () => {
   test('but not if the answer came while the event loop stood still beyond the deadline', async () => {
     collector.answerNext((response) => {
       response.writeHead(200).end();
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+      blockThread(600);
     });
     expect(await createExporter({ timeoutMs: 500 }).exportBatch(ENCODED_SPANS, NEVER)).toMatchObject({
       kind: 'taken',

@@ -3,13 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createProbeConnections } from '#replicas';
+import { blockThread } from '#testkit/block-thread.ts';
 import { toReplicaConfig } from '#testkit/pool.ts';
 import { probe } from '../../../src/replicas/probes/probe.ts';
 
 test('an answer that came while the event loop stood still beyond the deadline is one', async () => {
   await using server = createServer((_request, response) => {
     response.end('ok');
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+    blockThread(600);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,6 +1,6 @@
 import type { RequestRecord } from '#otel/record/registry';
 import { createEventRelay, endpointAt, toReading } from '#testkit/reading/response-reading.ts';
-import { runs } from '#testkit/runs.ts';
+import { IS_NIGHT } from '#testkit/runs.ts';
 import { JsonTap } from '../../../../src/proxy/response/json-tap.ts';
 
 /** What a stream says to a record, beside times. */
@@ -45,8 +45,7 @@ export function typedEvent(data: { readonly type: string; readonly [member: stri
 
 /** The bytes cut in two: at every place at night, and at three of seven on each change. */
 export function* cutsOf(bytes: Buffer): Generator<readonly [Buffer, Buffer]> {
-  const isThorough = runs(4) === 4;
-  for (let at = 0; at <= bytes.length; at += isThorough ? 1 : 1 + (at % 7)) {
+  for (let at = 0; at <= bytes.length; at += IS_NIGHT ? 1 : 1 + (at % 7)) {
     yield [bytes.subarray(0, at), bytes.subarray(at)];
   }
 }
