@@ -40,7 +40,7 @@ export default defineConfig({
     experimental: { viteModuleRunner: false, nodeLoader: false },
     // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle. With more than five,
     // those that measure time fail now and then on two cores.
-    maxWorkers: 5,
+    maxWorkers: 8,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
     teardownTimeout: 60_000,
     projects: [

@@ -29,13 +29,13 @@ describe('work with a deadline', () => {
       { eval: true, workerData: state },
     );
     const waited = waitAtMost(
-      10,
+      500,
       once(far, 'message').then(([message]) => message),
     );
     // Timers come next.
     await setImmediate();
     Atomics.wait(state, 0, 0);
-    Atomics.wait(state, 1, 0, 20);
+    Atomics.wait(state, 1, 0, 520);
     expect(await waited).toBe('done');
     await far.terminate();
   });
