@@ -32,7 +32,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/backends.md # Honeycomb [yaml]': 'test/e2e/backends.test.ts',
   'docs/evidence/cluster.md # On a real control plane [text]': 'what the controllers of others have logged',
   'docs/guide.md # OpenAI SDK for JavaScript [js]': 'lab/test/docs/connecting.test.ts',
-  'docs/guide.md # OpenAI SDK for Python [python]': 'lab/test/docs/connecting.test.ts',
+  'docs/guide.md # OpenAI SDK for Python [python]': 'lab/test/e2e/docs/connecting.test.ts',
   'docs/guide.md # LangChain [js]':
     'run by hand with @langchain/openai 1.5.8, which has 75 MB with its dependencies',
   'docs/kubernetes.md # A pod that stops [yaml]': 'part of a pod of Kubernetes',
@@ -40,8 +40,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'partly a pod of Kubernetes; the rest is in deploy/helm/examples/pods.yaml',
   'docs/internals/ledger-form.md # The canonical form [python]': 'test/records/verify/reference.test.ts',
   'docs/metrics.md # How to get them [yaml]': 'configuration of Prometheus',
-  'docs/comparison.md # From LiteLLM [yaml]': 'lab/test/docs/migrating.test.ts',
-  'docs/comparison.md # From nginx [nginx]': 'lab/test/docs/migrating.test.ts',
+  'docs/comparison.md # From LiteLLM [yaml]': 'lab/test/e2e/docs/migrating.test.ts',
+  'docs/comparison.md # From nginx [nginx]': 'lab/test/e2e/docs/migrating.test.ts',
   'docs/comparison.md # From production-stack [yaml]': 'values of a chart that is not here',
   "docs/configuration.md # OpenTelemetry's variables [yaml]": 'values of the chart',
   'docs/internals/prefix-hashes.md # The definition in Python [python]':
