@@ -9,7 +9,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 process.env.MALLOC_MMAP_THRESHOLD_ ??= String(1024 ** 2);
 
 /** Only an event that never comes takes so long, even on a busy machine. */
-const expectation = { poll: { timeout: 30_000 } };
+const expectation = { poll: { timeout: 60_000 } };
 
 /**
  * Tests that need a program which is installed or built for them (a collector, a browser, Redis, Helm), or that take
@@ -38,8 +38,7 @@ export default defineConfig({
     globalSetup: 'testkit/bundle/global-setup.ts',
     // Node loads the sources itself, as in a gateway: it takes a fifth less CPU than to have Vite rewrite each import.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle. With more than five,
-    // those that measure time fail now and then on two cores.
+    // Most tests wait for sockets, processes and timers: one worker per core would leave the cores idle.
     maxWorkers: 8,
     // As above: on a starved machine a worker needs more than the default 10 s to write its compile cache and to end.
     teardownTimeout: 60_000,
@@ -52,9 +51,9 @@ export default defineConfig({
           // No module has state, so that test files can share the modules that one of them has loaded.
           isolate: false,
           // Only a test that hangs takes so long, even on a busy machine.
-          testTimeout: 60_000,
+          testTimeout: 180_000,
           expect: expectation,
-          hookTimeout: 60_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -63,9 +62,9 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           exclude: [...TOOLS, ...FLEET],
           isolate: false,
-          testTimeout: 120_000,
+          testTimeout: 180_000,
           expect: expectation,
-          hookTimeout: 120_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -74,9 +73,9 @@ export default defineConfig({
           include: TOOLS,
           exclude: FLEET,
           isolate: false,
-          testTimeout: 120_000,
+          testTimeout: 180_000,
           expect: expectation,
-          hookTimeout: 120_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -86,9 +85,9 @@ export default defineConfig({
           isolate: false,
           sequence: { groupOrder: 1 },
           maxWorkers: 2,
-          testTimeout: 120_000,
+          testTimeout: 180_000,
           expect: expectation,
-          hookTimeout: 120_000,
+          hookTimeout: 180_000,
         },
       },
     ],

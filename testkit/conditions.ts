@@ -12,7 +12,7 @@ export interface ShownCondition {
 }
 
 /** Begins and ends take seconds by the registry, and more on a busy machine. */
-const PATIENCE = { timeout: 30_000, interval: 250 };
+const PACE = { interval: 250 };
 
 /** The conditions of these ids that are on now; without ids all. */
 export async function conditionsOf(
@@ -32,7 +32,7 @@ export async function untilCondition(gateway: StartedGateway, id: string): Promi
     .poll(async () => {
       [found] = await conditionsOf(gateway, id);
       return found?.id;
-    }, PATIENCE)
+    }, PACE)
     .toBe(id);
   if (found === undefined) throw new Error(`${id} is not on`);
   return found;
@@ -40,7 +40,7 @@ export async function untilCondition(gateway: StartedGateway, id: string): Promi
 
 /** Resolves as soon as none of these conditions is on. */
 export async function untilOver(gateway: StartedGateway, ...ids: readonly string[]): Promise<void> {
-  await expect.poll(() => conditionsOf(gateway, ...ids), PATIENCE).toEqual([]);
+  await expect.poll(() => conditionsOf(gateway, ...ids), PACE).toEqual([]);
 }
 
 /** The messages of the lines that the log has of a condition. */

@@ -51,7 +51,6 @@ afterEach(() => collector[Symbol.asyncDispose]());
 
 test.each([1, 2])(
   'health.peers, switched on by a reload with %i workers: a replica that fails is tried last, comes back on probation, and is ok when it is mended',
-  { timeout: 120_000 },
   async (workers) => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
@@ -95,7 +94,7 @@ test.each([1, 2])(
 );
 
 describe('health.peers', () => {
-  test('sees failures that `retry` hides from clients', { timeout: 120_000 }, async () => {
+  test('sees failures that `retry` hides from clients', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
     answerWith(a, 503);
@@ -111,7 +110,7 @@ describe('health.peers', () => {
     expect(await turnsOf(gateway, 3)).toEqual(['b', 'b', 'b']);
   });
 
-  test('finds a replica that fails streams before they begin', { timeout: 120_000 }, async () => {
+  test('finds a replica that fails streams before they begin', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a, b] = replicas;
     answerWith(a, 500);
@@ -124,7 +123,7 @@ describe('health.peers', () => {
     expect((await gateway.replicas())[0]?.health_reasons).toEqual(['errors']);
   });
 
-  test('never takes the last replica, and a drained one stays drained', { timeout: 120_000 }, async () => {
+  test('never takes the last replica, and a drained one stays drained', async () => {
     await using replicas = await startFakeReplicas('a', 'b');
     const [a] = replicas;
     answerWith(a, 500);

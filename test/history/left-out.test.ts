@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RecordedHistory } from '#history';
 import { makeRecord, START_MS } from './made-batches.ts';
 
@@ -37,9 +37,9 @@ it('names each record once that does not fit while nothing can be written, also 
     history.loss({ instance, first: seq, last: seq, why: 'dropped', isKnown: true });
   }
   expect(history.state?.leftOut).toBe(leftOut);
-  await vi.waitFor(() => expect(history.state?.problem?.reason).toBe('cannot_open'), 30_000);
+  await expect.poll(() => history.state?.problem?.reason).toBe('cannot_open');
   rmdirSync(path);
-  await vi.waitFor(() => expect(history.state).toMatchObject({ problem: null, waitingBytes: 0 }), 30_000);
+  await expect.poll(() => history.state).toMatchObject({ problem: null, waitingBytes: 0 });
   const answer = await history.ask({
     kind: 'usage',
     fromMs: START_MS,

@@ -34,7 +34,7 @@ test('with few file descriptors a gateway serves as many clients as it can, says
     for (const connection of served) connection.write(CHAT);
     for (const connection of served) expect((await connection.readResponse()).status).toBe(200);
   }
-  await expect.poll(() => statusOf(gateway.url), { timeout: 30_000 }).toBe(200);
+  await expect.poll(() => statusOf(gateway.url)).toBe(200);
 });
 
 async function statusOf(url: string): Promise<number | null> {
@@ -53,10 +53,10 @@ test('open files near their limit are told until they are closed', async () => {
     fetch(gateway.adminUrl + path, { headers: { Authorization: `Bearer ${TOKEN}` } });
   const open = () => conditionsOf({ admin }, 'descriptors_near_limit');
   await expect
-    .poll(open, { timeout: 15_000 })
+    .poll(open)
     .toMatchObject([{ sentence: expect.stringMatching(/^1[012]\d of 128 file descriptors are open$/) }]);
   gateway.child.kill('SIGUSR2');
-  await expect.poll(open, { timeout: 15_000 }).toEqual([]);
+  await expect.poll(open).toEqual([]);
 });
 
 /** Opens files, and closes them at a signal. */

@@ -58,9 +58,7 @@ withOwnDisk(
       }) => inLine,
     );
     expect(spans).toHaveLength(Number(exported));
-    await expect
-      .poll(() => toldBy(gateway, 'ends'), { timeout: 20_000 })
-      .toEqual(expect.arrayContaining(FULL));
+    await expect.poll(() => toldBy(gateway, 'ends')).toEqual(expect.arrayContaining(FULL));
     expect(toldBy(gateway, 'begins')).toEqual(expect.arrayContaining(FULL));
     gateway.stop();
     expect(await gateway.closed).toBe(0);
@@ -94,14 +92,14 @@ withOwnDisk(
     await expect.poll(usage).toEqual({ requests: 1, gaps: [] });
     await gateway.fill();
     await serves(gateway, 500);
-    await expect.poll(() => toldBy(gateway, 'begins'), { timeout: 20_000 }).toContain('history_not_written');
+    await expect.poll(() => toldBy(gateway, 'begins')).toContain('history_not_written');
     await expect.poll(async () => (await usage()).gaps).toMatchObject([{ reason: 'waiting' }]);
     const { requests, gaps } = await usage();
     const [{ records }] = gaps as [{ readonly records: number }];
     expect(Number(requests) + records).toBe(501);
     await gateway.free();
-    await expect.poll(usage, { timeout: 20_000 }).toEqual({ requests: 501, gaps: [] });
-    await expect.poll(() => toldBy(gateway, 'ends'), { timeout: 20_000 }).toContain('history_not_written');
+    await expect.poll(usage).toEqual({ requests: 501, gaps: [] });
+    await expect.poll(() => toldBy(gateway, 'ends')).toContain('history_not_written');
   },
 );
 

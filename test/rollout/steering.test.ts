@@ -96,7 +96,7 @@ describe('a pause that somebody else asks for', () => {
     await open('b');
     await open('c');
     await open('a');
-    await expect.poll(() => stateOf(gateway), { timeout: 10_000 }).toBe('paused');
+    await expect.poll(() => stateOf(gateway)).toBe('paused');
     expect(await drainedNames(gateway)).toEqual([]);
     expect(rollout.output).not.toContain('b: is being drained');
     expect(await ask(gateway, 'continue')).toBe(200);

@@ -133,7 +133,7 @@ test('tokens with unknown keys wait for one reading together, and ask for no oth
   const unknown = await makeKey('k9');
   const tokens = await Promise.all(['1', '2', '3'].map((jti) => issuer.issue(unknown, { jti })));
   const answers = tokens.map((token) => identify(token));
-  await vi.waitFor(() => expect(asked).toHaveBeenCalled());
+  await expect.poll(() => asked).toHaveBeenCalled();
   answered.resolve();
   expect(await Promise.all(answers)).toEqual(['invalid_api_key', 'invalid_api_key', 'invalid_api_key']);
   expect(await identify(tokens[0] ?? '')).toBe('invalid_api_key');

@@ -15,7 +15,7 @@ test('a gateway that Redis refuses says what Redis answers', async () => {
   // Its connections end with it.
   await redis.command('acl', 'deluser', 'gateway');
   await expect
-    .poll(async () => (await untilCondition(gateway, 'redis_away')).sentence, { timeout: 20_000 })
+    .poll(async () => (await untilCondition(gateway, 'redis_away')).sentence)
     .toMatch(
       /^Redis answers with an error \(WRONGPASS .*\): drains and limits are those of this gateway alone$/,
     );

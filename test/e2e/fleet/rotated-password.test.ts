@@ -20,7 +20,7 @@ test('a reload takes another password of Redis, which the next connections use',
     replicas: [replica],
     config: { ...stateOf('old'), endpoints },
   });
-  await expect.poll(connections, { timeout: 20_000 }).toBe(3);
+  await expect.poll(connections).toBe(3);
 
   gateway.writeConfig({ config: { ...stateOf('new'), endpoints } });
   expect(await (await gateway.reload()).json()).toMatchObject({
@@ -30,6 +30,6 @@ test('a reload takes another password of Redis, which the next connections use',
   // The user stays connected until it is deleted, then nothing but the new password lets it in.
   await redis.command('acl', 'deluser', 'gateway');
   await setPassword('new');
-  await expect.poll(connections, { timeout: 20_000 }).toBe(3);
+  await expect.poll(connections).toBe(3);
   expect(gateway.logLines.join('')).not.toMatch(/gateway:(?:old|new)@/);
 });

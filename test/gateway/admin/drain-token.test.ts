@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { readAdminTokens } from '#config/secrets';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
@@ -112,7 +112,7 @@ test('a pod that stops waits for its last request, also after Kubernetes has rem
   });
 
   // It is idle and forgotten: nothing is left to wait for.
-  await vi.waitUntil(async () => (await gateway.replicas()).length === 0);
+  await expect.poll(() => gateway.replicas()).toEqual([]);
   expect(await curl(gateway, '/admin/replicas/vllm-0/drain')).toMatchObject({ status: 404 });
   expect(await curl(gateway, '/admin/replicas/vllm-0/undrain')).toMatchObject({ status: 200 });
   put({ uid: 'again' });

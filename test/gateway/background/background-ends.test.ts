@@ -9,17 +9,7 @@ import { createResponseStore } from '#testkit/engines/response-store.ts';
 import { answerJson, type ReplicaExchange, type Script, startFakeReplica } from '#testkit/fake-replica.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 import { start } from '../../cli/invoke.ts';
-import {
-  begin,
-  drain,
-  look,
-  RUNNING,
-  SAFE,
-  startBackground,
-  TIMEOUT_MS,
-  UNKNOWN,
-  until,
-} from './start-background.ts';
+import { begin, drain, look, RUNNING, SAFE, startBackground, UNKNOWN, until } from './start-background.ts';
 
 const RESPONSES = '/v1/responses';
 
@@ -139,7 +129,7 @@ describe('a response in the background', () => {
     const id = await begin(gateway);
     await drain(gateway);
     expect(await look(gateway)).toEqual(RUNNING);
-    await expect.poll(() => store.pollsOf(id), { timeout: TIMEOUT_MS }).toBeGreaterThan(0);
+    await expect.poll(() => store.pollsOf(id)).toBeGreaterThan(0);
     // From now on the gateway does not trust the replica.
     gateway.writeConfig(configOf(strangers.ca.certPath));
     expect((await gateway.reload()).status).toBe(200);
@@ -171,7 +161,8 @@ describe('a response in the background', () => {
     store.set(id, 'completed');
     await gateway.nextRecord();
     const response = await gateway.post(RESPONSES, { model: 'm', input: 'Hi' }, { headers });
-    expect(Number(response.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(10_000 - 6_000);
+    // Its 6,000 tokens come back in 36 s.
+    expect(Number(response.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(9_500);
   });
 
   test('is waited for by gateway drain --wait', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { event } from '#testkit/fake-replica.ts';
 import { createStreamGate } from '#testkit/gates.ts';
-import { begin, drain, look, RUNNING, SAFE, startBackground, TIMEOUT_MS, until } from './start-background.ts';
+import { begin, drain, look, RUNNING, SAFE, startBackground, until } from './start-background.ts';
 
 describe.each([1, 2])('a response in the background, with %i workers,', (workers) => {
   test('belongs to its replica until it has ended, and then leaves one record with its tokens', async () => {
@@ -11,7 +11,7 @@ describe.each([1, 2])('a response in the background, with %i workers,', (workers
     await drain(gateway);
     expect(await look(gateway)).toEqual(RUNNING);
     store.set(id, 'in_progress');
-    await expect.poll(() => store.pollsOf(id), { timeout: TIMEOUT_MS }).toBeGreaterThan(1);
+    await expect.poll(() => store.pollsOf(id)).toBeGreaterThan(1);
     expect(await look(gateway)).toEqual(RUNNING);
     expect(gateway.records).toEqual([]);
     store.set(id, 'completed');

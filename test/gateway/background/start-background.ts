@@ -15,9 +15,6 @@ export interface Setup {
   readonly store: ResponseStore;
 }
 
-/** Looks come seconds apart at most, and the machine may be busy. */
-export const TIMEOUT_MS = 12_000;
-
 /** Starts both for one test. `keys` are added to what the configuration says of the replica. */
 export async function startBackground(
   config: StartGatewayOptions['config'] = {},
@@ -64,7 +61,7 @@ export async function until(
   gateway: StartedGateway,
   expected: Awaited<ReturnType<typeof look>>,
 ): Promise<void> {
-  await expect.poll(() => look(gateway), { timeout: TIMEOUT_MS }).toEqual(expected);
+  await expect.poll(() => look(gateway)).toEqual(expected);
 }
 
 export async function drain(gateway: StartedGateway): Promise<void> {

@@ -98,14 +98,13 @@ test('a configuration that has changed is told until it is loaded, and by its pa
       id,
       subject,
     ]);
-  const patience = { timeout: 20_000 };
   const former = await readFile(gateway.configPath, 'utf8');
   await writeFile(gateway.configPath, `${former}nonsense: 1\n`);
   const changed = ['config_not_loaded', gateway.configPath];
-  await expect.poll(on, patience).toEqual([changed]);
+  await expect.poll(on).toEqual([changed]);
   gateway.child.kill('SIGHUP');
-  await expect.poll(on, patience).toEqual([['reload_refused', gateway.configPath], changed]);
+  await expect.poll(on).toEqual([['reload_refused', gateway.configPath], changed]);
   await writeFile(gateway.configPath, `${former}log: { level: debug }\n`);
   gateway.child.kill('SIGHUP');
-  await expect.poll(on, patience).toEqual([]);
+  await expect.poll(on).toEqual([]);
 });

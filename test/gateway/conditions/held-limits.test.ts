@@ -4,9 +4,7 @@ import { conditionsOf, untilOver } from '#testkit/conditions.ts';
 import { answerStream, chatChunk, DONE, startFakeReplicas } from '#testkit/fake-replica.ts';
 import { startGateway } from '#testkit/start-gateway.ts';
 
-test('a limit that silent streams hold, in two workers, is told with their replica, over a reload and the end of the replica, until they end', {
-  timeout: 60_000,
-}, async () => {
+test('a limit that silent streams hold, in two workers, is told with their replica, over a reload and the end of the replica, until they end', async () => {
   await using replicas = await startFakeReplicas('r3', 'r4');
   const [silent, good] = replicas;
   for (const each of replicas) each.answer(answerStream([chatChunk('x'), chatChunk('y', 'stop'), DONE]));
@@ -42,7 +40,7 @@ test('a limit that silent streams hold, in two workers, is told with their repli
   const atR3 = expect.stringMatching(
     /^acme is at its limit max_inflight of 6: \d+ requests refused in the last minute, 6 places are held by silent streams at r3$/,
   );
-  await expect.poll(sentence, { timeout: 20_000 }).toEqual(atR3);
+  await expect.poll(sentence).toEqual(atR3);
   const status = await (await gateway.admin('/admin/conditions')).json();
   expect(status).toMatchObject({
     conditions: expect.arrayContaining([
@@ -55,7 +53,7 @@ test('a limit that silent streams hold, in two workers, is told with their repli
 
   gateway.writeConfig({ config: { ...config, timeouts: { upstream_keep_alive: '3s' } }, replicas: [good] });
   expect((await gateway.reload()).status).toBe(200);
-  await expect.poll(() => conditionsOf(gateway, 'replica_streams_silent'), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => conditionsOf(gateway, 'replica_streams_silent')).toEqual([]);
   expect(await sentence()).toEqual(atR3);
   clearInterval(refuse);
   leaving.abort();

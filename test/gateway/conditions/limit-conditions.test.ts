@@ -195,7 +195,7 @@ test.each([1, 2])('limits of a client and of a tenant are told, with %i workers'
   const sent = ['web', 'batch'].flatMap((key) =>
     Array.from({ length: key === 'web' ? 7 : 11 }, () => send(key)),
   );
-  const on = (id: string) => expect.poll(() => conditionsOf(gateway, id), { timeout: 20_000 });
+  const on = (id: string) => expect.poll(() => conditionsOf(gateway, id));
   await on('tenant_limit_reached').toMatchObject([
     {
       subject: 'acme',

@@ -22,7 +22,7 @@ test.concurrent.for(FAULTS)(
     server.mend();
     await gateway.untilLogged('replica ok: no longer tried last');
     await expect
-      .poll(() => gateway.replicas(), { timeout: 30_000 })
+      .poll(() => gateway.replicas())
       .toMatchObject([{ models: ['m'], engine: 'vllm', health: 'ok' }]);
     await server.untilLetGo();
   },

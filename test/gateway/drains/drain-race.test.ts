@@ -98,7 +98,7 @@ test('such a request goes to that replica after all if it is undrained before an
   await drain(gateway);
   a.openGate();
   const list = async () => (await gateway.admin('/admin/replicas')).json();
-  await expect.poll(list, { timeout: 30_000 }).toMatchObject({ waiting: 1 });
+  await expect.poll(list).toMatchObject({ waiting: 1 });
 
   await drain(gateway, 'a/undrain');
   gate.open();
@@ -137,7 +137,7 @@ test('while a worker has not confirmed the drain, nobody is told that it is safe
   });
   expect(await gateway.replicas()).toMatchObject([{ safe_to_stop: null }]);
   letGo();
-  await expect.poll(() => gateway.replicas(), { timeout: 30_000 }).toMatchObject([{ safe_to_stop: true }]);
+  await expect.poll(() => gateway.replicas()).toMatchObject([{ safe_to_stop: true }]);
 });
 
 const CLIENTS = 16;

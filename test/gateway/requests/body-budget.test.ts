@@ -8,9 +8,6 @@ const LARGE = JSON.stringify({ model: 'large', pad: 'x'.repeat(1024 * 1024) });
 
 test.for([1, 2])(
   'bodies that a silent replica has read take no room from others, with %i workers',
-  {
-    timeout: 30_000,
-  },
   async (workers) => {
     await using silent = await startFakeReplica({ name: 'silent', script: hang });
     await using replica = await startFakeReplica();

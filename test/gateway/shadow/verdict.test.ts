@@ -57,7 +57,7 @@ describe('the verdict on a shadow', () => {
     await using scene = await startShadowScene();
     await scene.untilCopied(5);
     await expect
-      .poll(() => askVerdict(scene.gateway), { timeout: 20_000 })
+      .poll(() => askVerdict(scene.gateway))
       .toMatchObject({
         requests: 0,
         pairs: { waiting: 5 },
@@ -86,7 +86,7 @@ describe('the verdict on a shadow', () => {
     while (present.requests.length < 3) await (await gateway.chat()).text();
 
     await expect
-      .poll(() => askVerdict(gateway), { timeout: 20_000 })
+      .poll(() => askVerdict(gateway))
       .toMatchObject({ pairs: { waiting: present.requests.length } });
     expect((await askVerdict(gateway)).pairs?.skipped).not.toHaveProperty('shadow_full');
   });

@@ -209,7 +209,7 @@ test('a reload of client_headers applies to the handshakes of the admin listener
   });
   const open = () => openTcpAt(secured.adminUrl);
   const earlier = await open();
-  secured.writeConfig({ config: { ...gatewayKeys, timeouts: { client_headers: '200ms' } } });
+  secured.writeConfig({ config: { ...gatewayKeys, timeouts: { client_headers: '2s' } } });
   using kept = await RawConnection.open(secured.adminUrl, { ca: authority.ca.cert });
   const call = (method: string, path: string, on = kept) => {
     on.write(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`);

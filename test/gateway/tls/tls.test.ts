@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createAuthority, type IssuedCertificate, type TestAuthority } from '#testkit/certificates.ts';
 import { type FakeReplica, startFakeReplica } from '#testkit/fake-replica.ts';
 import { listen } from '#testkit/servers/local-server.ts';
@@ -162,7 +162,7 @@ describe('a listener with a certificate', () => {
 });
 
 test('closes a connection without TLS, and one whose handshake does not come, and counts neither any longer', async () => {
-  const limits = { limits: { connections: 3 }, timeouts: { client_headers: '300ms' } };
+  const limits = { limits: { connections: 3 }, timeouts: { client_headers: '2s' } };
   await using gateway = await start({ tls: pathsOf(server) }, limits);
   const closed = Array.from({ length: 3 }, (_, index) => {
     const socket = connectPlain(gateway.url).resume();
@@ -198,7 +198,7 @@ test('a reload of client_headers applies to the handshakes that follow', async (
   const before = { timeouts: { client_headers: '1h' } };
   await using gateway = await start({ tls: pathsOf(server) }, before);
   gateway.writeConfig({
-    config: { timeouts: { client_headers: '100ms' }, gateway: { tls: pathsOf(server) } },
+    config: { timeouts: { client_headers: '2s' }, gateway: { tls: pathsOf(server) } },
   });
   expect((await gateway.reload()).status).toBe(200);
   const silent = connectPlain(gateway.url).resume();
@@ -388,8 +388,7 @@ describe('towards a replica with a certificate of a private authority', () => {
     await using gateway = await startGateway({
       replicas: [{ name: 'listing', url: listing.url, models: 'auto', tls: files() }],
     });
-    const learnt = async () => expect((await gateway.replicas())[0]).toMatchObject({ models: ['m'] });
-    await vi.waitFor(learnt, { timeout: 30_000 });
+    await expect.poll(() => gateway.replicas()).toMatchObject([{ models: ['m'] }]);
   });
 
   test('verify: false accepts any certificate', async () => {

@@ -260,7 +260,7 @@ describe('what is not there is named exactly:', () => {
     }
     const spans = async () =>
       ((await readFile(file(), 'utf8').catch(() => '')).match(/"spanId"/g) ?? []).length;
-    await expect.poll(spans, { timeout: 30_000 }).toBe(1031);
+    await expect.poll(spans).toBe(1031);
     child.kill('SIGKILL');
     await closed;
 

@@ -54,7 +54,7 @@ test('a gateway that has forgotten the rollout is told all of it', async () => {
   await teller.begin(UNTIL_TOLD);
   gateway.board = new RolloutBoard();
   teller.show('r1', 'draining', 'is drained');
-  await expect.poll(() => known()?.replicas.length, { timeout: 5_000 }).toBe(2);
+  await expect.poll(() => known()?.replicas.length).toBe(2);
   expect(known()?.replicas.find(({ name }) => name === 'r1')).toMatchObject({ text: 'is drained' });
   await teller.end();
 });
@@ -133,7 +133,7 @@ test('a driver whose rollout was taken over ends, and tells nothing more', async
     tokenName: null,
     heardMs: performance.now(),
   });
-  await expect.poll(() => steering.signal.aborted, { timeout: 5_000 }).toBe(true);
+  await expect.poll(() => steering.signal.aborted).toBe(true);
   expect(steering.ending).toEqual({ kind: 'taken_over', message: 'no' });
   teller.set({ state: 'done', sentence: 'no', problem: null });
   await teller.end();

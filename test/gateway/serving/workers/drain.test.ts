@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type FakeReplica, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { runs } from '#testkit/runs.ts';
@@ -59,6 +59,6 @@ describe('a drain', () => {
 
     expect(answer).toMatchObject({ replica: { drained: true, safe_to_stop: null } });
     expect(JSON.parse(await gateway.untilLogged('drain not confirmed'))).toMatchObject({ workers: [2] });
-    await vi.waitUntil(async () => (await gateway.replicas())[0]?.safe_to_stop, { timeout: 30_000 });
+    await expect.poll(() => gateway.replicas()).toMatchObject([{ safe_to_stop: true }]);
   });
 });
