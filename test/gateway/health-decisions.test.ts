@@ -126,10 +126,8 @@ test('silence, on any of two workers and switched on by a reload: a line, a coun
   // Requests that `a` gets are given up; those of `b` show that others are served.
   const ask = async () => {
     const signal = AbortSignal.timeout(300);
-    await gateway.chat({}, { signal, headers: { Connection: 'close' } }).then(
-      (answer) => answer.arrayBuffer(),
-      () => undefined,
-    );
+    const answer = gateway.chat({}, { signal, headers: { Connection: 'close' } });
+    await answer.then((given) => given.arrayBuffer()).catch(() => undefined);
   };
   while ((await gateway.replicas())[0]?.health !== 'failing') await Promise.all([ask(), ask(), ask(), ask()]);
   expect((await gateway.replicas())[0]?.health_reasons).toEqual(['frozen']);

@@ -133,8 +133,8 @@ describe('a response in the background', () => {
     // From now on the gateway does not trust the replica.
     gateway.writeConfig(configOf(strangers.ca.certPath));
     expect((await gateway.reload()).status).toBe(200);
-    store.set(id, 'completed');
     await until(gateway, UNKNOWN);
+    store.set(id, 'completed');
     gateway.writeConfig(configOf(authority.ca.certPath));
     expect((await gateway.reload()).status).toBe(200);
     await until(gateway, SAFE);
