@@ -37,6 +37,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   release: 'the artefacts of a release, installed in clean folders, upgraded to and back under load',
   reliability: 'the cost of each fault; writes docs/evidence/reliability.md',
   simulation: 'whole gateways in a simulated world: network, clock, disk, replicas; thousands of seeds',
+  repeat: 'the tests of each change again and again on a busy machine; writes docs/evidence/mutation.md',
   rollout: 'rollouts of replicas and an update of gateways under load',
   'openai-python': 'the OpenAI client for Python before a gateway with keys over https',
   soak: 'mixed requests and faults before a fleet, for long: failures, records, memory, latency; writes docs/evidence/reliability.md',

@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempDisposable, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { startProgram, toCount } from '#testkit/programs/program.ts';
+import { ROOT, readCircumstances, replaceBetween } from '#testkit/programs/results.ts';
+
+const values = startProgram(
+  `npm run lab -- repeat [options]
+  Runs the tests of each change (npm test) again and again beside threads that compute, and tells which of them failed. Exits
+  with 1 if any did.
+  --runs N   so many runs (20)
+  --busy N   so many threads that compute (2)
+  --write    writes the figures into docs/evidence/mutation.md`,
+  {
+    runs: { type: 'string', default: '20' },
+    busy: { type: 'string', default: '2' },
+    write: { type: 'boolean' },
+  },
+);
+const RUNS = toCount(values.runs);
+const BUSY = toCount(values.busy);
+
+/** What vitest's JSON report says of a run. */
+interface Report {
+  readonly numPassedTests: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
+  }[];
+}
+
+interface Run {
+  readonly seconds: number;
+  readonly passed: number;
+  /** The names of tests and files; what vitest itself found wrong is one of them. */
+  readonly failed: readonly string[];
+}
+
+await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-repeat-'));
+const busy = Array.from({ length: BUSY }, () => new Worker('for (;;);', { eval: true }));
+const runs: Run[] = [];
+for (let number = 1; number <= RUNS; number++) {
+  const run = await runTests(join(folder.path, `${number}.json`));
+  runs.push(run);
+  console.log(`run ${number}: ${run.seconds} s, ${run.passed} passed, ${run.failed.length} failed`);
+  for (const name of run.failed) console.log(`  FAILED ${name}`);
+}
+await Promise.all(busy.map((worker) => worker.terminate()));
+const sentence = describe(runs);
+console.log(sentence);
+if (values.write === true) {
+  replaceBetween('docs/evidence/mutation.md', '<!-- repeat -->', '<!-- end -->', sentence);
+}
+process.exitCode = runs.some(({ failed }) => failed.length > 0) ? 1 : 0;
+
+async function runTests(file: string): Promise<Run> {
+  const startedMs = performance.now();
+  const child = spawn('npm', ['test', '--', '--reporter=json', `--outputFile=${file}`], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const [code] = await once(child, 'exit');
+  const seconds = Math.round((performance.now() - startedMs) / 1000);
+  const report = await readReport(file);
+  const failed = report.testResults.flatMap(({ name, status, assertionResults }) => {
+    const names = assertionResults.filter((test) => test.status === 'failed').map((test) => test.fullName);
+    return names.length === 0 && status === 'failed' ? [name] : names;
+  });
+  if (code !== 0 && failed.length === 0) failed.push(`npm test ended with ${code}`);
+  return { seconds, passed: report.numPassedTests, failed };
+}
+
+/** Without a report the run came to no end, and its exit code says so. */
+async function readReport(file: string): Promise<Report> {
+  const text = await readFile(file, 'utf8').catch(() => null);
+  return text === null ? { numPassedTests: 0, testResults: [] } : (JSON.parse(text) as Report);
+}
+
+function describe(all: readonly Run[]): string {
+  const { date, commit, machine } = readCircumstances();
+  const seconds = all.map((run) => run.seconds);
+  const failures = all.flatMap(({ failed }) => failed);
+  const tests = Math.max(...all.map(({ passed, failed }) => passed + failed.length));
+  return (
+    `${date}, commit ${commit}, ${machine}, beside ${BUSY} threads that compute: ${all.length} runs of ` +
+    `${tests.toLocaleString('en')} tests in ${Math.min(...seconds)} to ${Math.max(...seconds)} s each, ` +
+    `${failures.length} failures${failures.length === 0 ? '' : ` (${failures.join('; ')})`}.`
+  );
+}
