@@ -4,11 +4,14 @@ import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import type { RequestRecord } from '#otel/record/registry';
 import { type CollectedSpan, startFakeCollector } from '#testkit/fake-collector.ts';
+import { runs } from '#testkit/runs.ts';
 import { type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
 import type { ServedRequest } from '../../src/simulate/settings.ts';
 import { runConcurrently } from './collector/collector-clients.ts';
 import { CONCURRENCY, configured, startSimulations, untilStats } from './simulations.ts';
 
+/** How many requests a test sends. */
+const REQUESTS = runs(1_000);
 const run = promisify(execFile);
 const SENTENCE = 'A gateway stands between clients and replicas and counts what passes. ';
 
@@ -103,7 +106,7 @@ function recordOf({ attributes }: CollectedSpan): Record<string, unknown> {
 }
 
 describe('under load', () => {
-  test('1,000 mixed requests leave 1,000 records, each equal to what its replica returned', async () => {
+  test(`${REQUESTS} mixed requests leave as many records, each equal to what its replica returned`, async () => {
     await using simulations = await startSimulations([
       { name: 'vllm', engine: 'vllm' },
       { name: 'llamacpp', engine: 'llamacpp' },
@@ -113,21 +116,27 @@ describe('under load', () => {
     await using gateway = await startGateway({ replicas: configured(simulations), collector });
     const client = clientOf(gateway);
 
-    await runConcurrently(1000, CONCURRENCY, (index) => sendMixed(index, gateway, client));
+    await runConcurrently(REQUESTS, CONCURRENCY, (index) => sendMixed(index, gateway, client));
 
-    const records = await gateway.waitForRecords(1000);
-    const stats = await untilStats(gateway, ({ exported }) => exported === 1000);
-    expect(stats).toMatchObject({ exported: 1000, dropped: 0, queued: 0, failed_calls: 0, recorded: 1000 });
-    expect(records).toHaveLength(1000);
+    const records = await gateway.waitForRecords(REQUESTS);
+    const stats = await untilStats(gateway, ({ exported }) => exported === REQUESTS);
+    expect(stats).toMatchObject({
+      exported: REQUESTS,
+      dropped: 0,
+      queued: 0,
+      failed_calls: 0,
+      recorded: REQUESTS,
+    });
+    expect(records).toHaveLength(REQUESTS);
 
     const servedById = new Map(
       simulations.flatMap(({ served }) => served.items.map((one) => [one.requestId, one] as const)),
     );
-    expect(servedById.size).toBe(1000);
+    expect(servedById.size).toBe(REQUESTS);
     for (const record of records) expectEqual(record, servedById.get(record.request_id));
 
     const exported = new Map(collector.spans.map((span) => [span.attributes['gateway.request_id'], span]));
-    expect(exported.size).toBe(1000);
+    expect(exported.size).toBe(REQUESTS);
     for (const record of records) {
       const span = exported.get(record.request_id);
       if (span === undefined) throw new Error('a record was not exported');
