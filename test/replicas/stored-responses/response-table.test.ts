@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '#testkit/runs.ts';
 import {
   allocateStoredResponses,
   MAX_STORED_RESPONSES,
@@ -148,14 +149,16 @@ test('new responses replace those that were used longest ago', () => {
   const responses = table();
   responses.note('asked', { seed: 1, model: 'm' });
   responses.note('idle', { seed: 1, model: 'm' });
-  for (let i = 0; i < 4 * MAX_STORED_RESPONSES; i++) {
+  // Twice as many as it holds replace almost all that were there before.
+  const noteCount = runs(8 * MAX_STORED_RESPONSES);
+  for (let i = 0; i < noteCount; i++) {
     clock.nowMs += 10;
     responses.note(`resp_${i}`, { seed: 2, model: 'm' });
     if (i % 1000 === 0) responses.seedOf('asked');
   }
   expect(responses.seedOf('idle')).toBeNull();
   expect(responses.seedOf('asked')).toBe(1);
-  const known = Array.from({ length: 4 * MAX_STORED_RESPONSES }, (_, i) => responses.seedOf(`resp_${i}`));
+  const known = Array.from({ length: noteCount }, (_, i) => responses.seedOf(`resp_${i}`));
   const count = known.filter((seed) => seed !== null).length;
   expect(count).toBeLessThan(MAX_STORED_RESPONSES);
   expect(count).toBeGreaterThan(MAX_STORED_RESPONSES * 0.9);
@@ -169,7 +172,7 @@ test('a row that a thread was writing when it was killed keeps no other from bei
   for (let row = 0; row < MAX_STORED_RESPONSES; row += 8) versions[row] = 1;
   clock.nowMs = 1000;
   let lostCount = 0;
-  for (let i = 0; i < 2 * MAX_STORED_RESPONSES; i++) {
+  for (let i = 0; i < runs(2 * MAX_STORED_RESPONSES); i++) {
     responses.note(`resp_${i}`, { seed: i, model: 'm' });
     if (responses.seedOf(`resp_${i}`) !== i) lostCount++;
   }
