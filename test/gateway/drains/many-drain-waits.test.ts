@@ -5,10 +5,10 @@ import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
 import { ADMIN_TOKEN, startGateway } from '#testkit/start-gateway.ts';
 
-const CALLS = 900;
+const CALLS = 600;
 const MAX_WAITS = 500;
 
-test('of 900 waits for a drain 500 are answered when it is over and the others at once, and both listeners serve meanwhile', async () => {
+test('of 600 waits for a drain 500 are answered when it is over and the others at once, and both listeners serve meanwhile', async () => {
   const gate = createGate();
   await using draining = await startFakeReplica({ name: 'a', script: gate.script });
   await using other = await startFakeReplica({ name: 'b' });
