@@ -414,7 +414,7 @@ describe('gateway undrain --wait', () => {
 
   it.each(['drain', 'undrain'])('%s gives up after the timeout', async (action) => {
     const { url } = await startAdmin(() => null);
-    const args = [action, 'vllm-a', '--wait', '--timeout', '300ms', '--admin', url];
+    const args = [action, 'vllm-a', '--wait', '--timeout', '2s', '--admin', url];
     expect(await invoke(args, TOKEN)).toMatchObject({
       exitCode: 1,
       stderr: expect.stringMatching(/trying again\n(.*\n)*gateway: cannot reach the admin API/),

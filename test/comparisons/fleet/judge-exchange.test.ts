@@ -46,9 +46,9 @@ test('the requests of all gateways of a fleet make one verdict, at each of them'
   const ofOne = await verdictOf(alone);
   expect(ofOne).toMatchObject({ verdict: 'undecided', gateways: 1 });
   for (const scene of scenes) {
-    const ofAll = await verdictOf(scene);
-    expect(ofAll).toMatchObject({ verdict: 'bad', gateways: 3 });
-    expect(ofAll.requests).toBeGreaterThan(2 * ofOne.requests);
+    // The first answer waits a moment for the others, which may be late on a busy machine.
+    await expect.poll(() => verdictOf(scene)).toMatchObject({ verdict: 'bad', gateways: 3 });
+    expect((await verdictOf(scene)).requests).toBeGreaterThan(2 * ofOne.requests);
   }
   stop();
 });
@@ -56,7 +56,7 @@ test('the requests of all gateways of a fleet make one verdict, at each of them'
 test('what a gateway serves later counts at the others, until nobody asks any more', async () => {
   const { scenes, stop } = createFleet(2);
   const [first, second] = scenes;
-  expect(await verdictOf(first)).toMatchObject({ gateways: 2, requests: 0 });
+  await expect.poll(() => verdictOf(first)).toMatchObject({ gateways: 2, requests: 0 });
   second?.pass(10);
   await expect.poll(async () => (await verdictOf(first)).requests).toBeGreaterThan(100);
   expect(first?.ring.end).toBe(0);

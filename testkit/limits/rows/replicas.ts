@@ -202,7 +202,7 @@ export const REPLICAS: readonly Limit[] = [
     what: 'the time without a byte of a stream, after its first one',
     source: inKey('timeouts.silent', 'timeouts.idle'),
     past: 'the stream ends with an error event',
-    proof: testedBy('test/gateway/replicas/silent-streams.test.ts', "timeouts: { silent: '300ms' }"),
+    proof: testedBy('test/gateway/replicas/silent-streams.test.ts', "timeouts: { silent: '2s' }"),
   },
   {
     what: 'the time a connection to a replica is idle',
