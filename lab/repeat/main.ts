@@ -11,16 +11,19 @@ const values = startProgram(
   `npm run lab -- repeat [options]
   Runs the tests of each change (npm test) again and again beside threads that compute, and tells which of them failed. Exits
   with 1 if any did.
-  --runs N   so many runs (20)
-  --busy N   so many threads that compute (2)
-  --write    writes the figures into docs/evidence/mutation.md`,
+  --runs N     so many runs (20)
+  --minutes N  no run begins after that (1000)
+  --busy N     so many threads that compute (2)
+  --write      writes the figures into docs/evidence/mutation.md`,
   {
     runs: { type: 'string', default: '20' },
+    minutes: { type: 'string', default: '1000' },
     busy: { type: 'string', default: '2' },
     write: { type: 'boolean' },
   },
 );
 const RUNS = toCount(values.runs);
+const LIMIT_MS = toCount(values.minutes) * 60_000;
 const BUSY = toCount(values.busy);
 
 /** What vitest's JSON report says of a run. */
@@ -43,7 +46,7 @@ interface Run {
 await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-repeat-'));
 const busy = Array.from({ length: BUSY }, () => new Worker('for (;;);', { eval: true }));
 const runs: Run[] = [];
-for (let number = 1; number <= RUNS; number++) {
+for (let number = 1; number <= RUNS && performance.now() < LIMIT_MS; number++) {
   const run = await runTests(join(folder.path, `${number}.json`));
   runs.push(run);
   console.log(`run ${number}: ${run.seconds} s, ${run.passed} passed, ${run.failed.length} failed`);
