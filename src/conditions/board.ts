@@ -193,7 +193,9 @@ export class ConditionBoard {
     const key = keyOf(finding);
     const known = this.#entries.get(key);
     const epochMs = this.#collaborators.epochMs();
-    const sinceEpochMs = known?.condition.sinceEpochMs ?? Math.min(epochMs, finding.sinceEpochMs ?? epochMs);
+    const told = known?.condition.sinceEpochMs ?? finding.sinceEpochMs ?? epochMs;
+    // The clock may have been set back since then: none began in the future.
+    const sinceEpochMs = told <= epochMs ? told : epochMs - (nowMs - (known?.firstMs ?? nowMs));
     this.#entries.set(key, {
       condition: toCondition(finding, sinceEpochMs),
       firstMs: known?.firstMs ?? nowMs,

@@ -10,12 +10,12 @@ const unreachable = (subject: string, reason = 'connection refused'): Finding =>
 
 /** A board whose time stands still until it is moved. `changes` are its begins and ends: `begins r1`. */
 function createBoard() {
-  const time = { nowMs: 1_000 };
+  const time = { nowMs: 1_000, aheadMs: 0 };
   const changes: ConditionChange[] = [];
   const defects: unknown[] = [];
   const board = new ConditionBoard({
     nowMs: () => time.nowMs,
-    epochMs: () => 1_700_000_000_000 + time.nowMs,
+    epochMs: () => 1_700_000_000_000 + time.nowMs + time.aheadMs,
     toShown: (text, maxChars) => text.replaceAll('\u0007', '').slice(0, maxChars),
     onChange: (change) => changes.push(change),
     onDefect: (error) => defects.push(error),
@@ -24,8 +24,11 @@ function createBoard() {
     time.nowMs += ms;
     board.look();
   };
+  const setBack = (ms: number) => {
+    time.aheadMs -= ms;
+  };
   const told = () => changes.map(({ kind, condition }) => `${kind} ${condition.id} ${condition.subject}`);
-  return { board, pass, told, changes, defects };
+  return { board, pass, setBack, told, changes, defects };
 }
 
 describe('the board of conditions', () => {
@@ -83,6 +86,19 @@ describe('the board of conditions', () => {
     ]);
     board.look();
     expect(board.current.map((each) => each.sinceEpochMs)).toEqual([sinceEpochMs, 1_700_000_001_000]);
+  });
+
+  test('shows how long something has lasted by a clock that was set back', () => {
+    const { board, pass, setBack, changes } = createBoard();
+    board.add(() => [unreachable('r1')]);
+    board.look();
+    const begins = changes[0]?.condition.sinceEpochMs ?? 0;
+    pass(5_000);
+    setBack(3_600_000);
+    pass(2_000);
+    expect(board.current).toMatchObject([{ sinceEpochMs: begins - 3_600_000 }]);
+    pass(7_200_000);
+    expect(board.current).toMatchObject([{ sinceEpochMs: begins - 3_600_000 }]);
   });
 
   test('begins and ends late where the registry says so', () => {

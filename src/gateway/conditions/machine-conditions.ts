@@ -65,13 +65,13 @@ const STEP_MS = 2_000;
 
 /** Compares the wall clock with the monotonic one every second, and raises a condition when it was set. */
 export class ClockWatch {
-  readonly #board: Pick<ConditionBoard, 'raise'>;
+  readonly #board: Pick<ConditionBoard, 'raise' | 'clear'>;
   readonly #clocks: Clocks;
   /** The wall clock, less the monotonic one. */
   #offsetMs: number;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(board: Pick<ConditionBoard, 'raise'>, clocks: Clocks) {
+  constructor(board: Pick<ConditionBoard, 'raise' | 'clear'>, clocks: Clocks) {
     this.#board = board;
     this.#clocks = clocks;
     this.#offsetMs = this.#readOffset();
@@ -86,14 +86,13 @@ export class ClockWatch {
   }
 
   look(): void {
-    const offsetMs = this.#readOffset();
-    const stepMs = offsetMs - this.#offsetMs;
-    this.#offsetMs = offsetMs;
+    const stepMs = this.#readOffset() - this.#offsetMs;
+    this.#offsetMs += stepMs;
     if (Math.abs(stepMs) < STEP_MS) return;
-    const figures = {
-      direction: stepMs > 0 ? 'forward' : 'back',
-      step: Math.round(Math.abs(stepMs) / 1_000),
-    };
+    const step = Math.round(Math.abs(stepMs) / 1_000);
+    const figures = { direction: stepMs > 0 ? 'forward' : 'back', step };
+    // Each step is one of its own, with its line in the log.
+    this.#board.clear('clock_stepped', '');
     this.#board.raise({ id: 'clock_stepped', subject: '', figures });
   }
 
