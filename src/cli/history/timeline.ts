@@ -80,8 +80,8 @@ function toLength(event: unknown): string {
   const seconds = (Date.parse(String(until)) - Date.parse(textOf(event, 'from'))) / 1_000;
   if (!(seconds > 0)) return '-';
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${(seconds / 3_600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} d`;
 }
 
 /** A sentence if there is one, then what else is known, but for what another column has. */

@@ -247,6 +247,23 @@ describe('gateway timeline', () => {
     await first.admin('/admin/replicas/a/undrain', { method: 'POST' });
   });
 
+  it.each([
+    [1_500, '1.5 s'],
+    [49_000, '49 s'],
+    [110 * 60_000, '110 min'],
+    [2 * 3_600_000, '2.0 h'],
+    [47 * 3_600_000, '47.0 h'],
+    [60 * 3_600_000, '2.5 d'],
+    [730 * 86_400_000, '730.0 d'],
+  ])('shows a length of %i ms as %s', async (ms, shown) => {
+    const from = new Date(Date.now() - ms).toISOString();
+    const until = new Date(Date.parse(from) + ms).toISOString();
+    const event = { number: 1, kind: 'drain', subject: 'a', details: {}, from, until };
+    const { url } = await startAdmin(() => ({ body: { events: [event], next: null } }));
+    const { stdout } = await invoke(['timeline', '--since', '800d', '--admin', url], ENV);
+    expect(stdout).toContain(`  ${shown}  `);
+  });
+
   it('says that nothing happened', async () => {
     const { stdout } = await invoke(['timeline', '--since', '9d', '--until', '8d', ...one()], ENV);
     expect(stdout).toBe('nothing happened in this span (UTC)\n');
