@@ -149,10 +149,11 @@ test.for([1, 2])(
     await using a = await startFakeReplica({ name: 'a' });
     await using b = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({ replicas: [a, b], config: { gateway: { workers } } });
-    let isOver = false;
+    // Clients send until it is disposed of, also by an assertion that fails: the gateway waits for them.
+    using load = new DisposableStack();
     const statuses = new Set<number>();
     const clients = Array.from({ length: CLIENTS }, async () => {
-      while (!isOver) {
+      while (!load.disposed) {
         const response = await gateway.chat();
         await response.arrayBuffer();
         statuses.add(response.status);
@@ -171,7 +172,7 @@ test.for([1, 2])(
       await drain(gateway, 'a/undrain');
     }
 
-    isOver = true;
+    load.dispose();
     await Promise.all(clients);
     expect(statuses).toEqual(new Set([200]));
   },

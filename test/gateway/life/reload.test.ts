@@ -106,10 +106,11 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
     for (const replica of replicas) replica.answer(answerStream([...chunks, chatChunk('', 'stop'), DONE]));
     await using gateway = await startGateway({ replicas, config });
     let begun = 0;
-    let isOver = false;
+    // Clients send until it is disposed of, also by an assertion that fails: the gateway waits for them.
+    using load = new DisposableStack();
     const failures: unknown[] = [];
     const client = async () => {
-      while (!isOver) {
+      while (!load.disposed) {
         const headers = { 'X-Number': String(begun++) };
         const response = await gateway.chat({ stream: true }, { headers });
         const text = await response.text();
@@ -133,7 +134,7 @@ describe.each([1, 2])('replicas, with %d workers', (workers) => {
       await reload(gateway);
     }
 
-    isOver = true;
+    load.dispose();
     await Promise.all(clients);
     expect(failures).toEqual([]);
     expect(gateway.records.every(({ status, truncated }) => status === 200 && truncated === undefined)).toBe(

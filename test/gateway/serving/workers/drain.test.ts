@@ -12,9 +12,10 @@ describe('a drain', () => {
     await using replicas = await startFakeReplicas('a', 'b', 'c');
     const [a, ...others] = replicas as unknown as [FakeReplica, ...FakeReplica[]];
     await using gateway = await startWorkers(3, { replicas: [a, ...others] });
-    let isOver = false;
+    // Clients send until it is disposed of, also by an assertion that fails: the gateway waits for them.
+    using load = new DisposableStack();
     const client = async () => {
-      while (!isOver) await (await gateway.chat()).text();
+      while (!load.disposed) await (await gateway.chat()).text();
     };
     const clients = Array.from({ length: 16 }, client);
     await a.untilRequests(5);
@@ -29,7 +30,7 @@ describe('a drain', () => {
       await a.untilRequests(reached + 3);
     }
 
-    isOver = true;
+    load.dispose();
     await Promise.all(clients);
   });
 

@@ -10,11 +10,12 @@ test('a worker that ends under load leaves every record accounted for', async ()
   await using collector = await startFakeCollector();
   await using replica = await startFakeReplica();
   await using gateway = await startWorkers(2, { replicas: [replica], collector });
-  let isOver = false;
+  // Clients send until it is disposed of, also by an assertion that fails: the gateway waits for them.
+  using load = new DisposableStack();
   let isStarting = false;
   let answered = 0;
   const client = async () => {
-    while (!isOver) {
+    while (!load.disposed) {
       const isWhole = await gateway.chat().then(
         (answer) =>
           answer.text().then(
@@ -39,7 +40,7 @@ test('a worker that ends under load leaves every record accounted for', async ()
     const { begun, accounted } = await balanceOf(gateway);
     expect(begun).toBe(accounted);
   }
-  isOver = true;
+  load.dispose();
   await Promise.all(clients);
   await gateway.close();
 
