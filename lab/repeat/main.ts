@@ -32,15 +32,19 @@ interface Report {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly failureMessages: readonly string[];
+    }[];
   }[];
 }
 
 interface Run {
   readonly seconds: number;
   readonly passed: number;
-  /** The names of tests and files; what vitest itself found wrong is one of them. */
-  readonly failed: readonly string[];
+  /** The names of tests and files, with what each says; what vitest itself found wrong is one of them. */
+  readonly failed: ReadonlyMap<string, string>;
 }
 
 await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-repeat-'));
@@ -49,8 +53,8 @@ const runs: Run[] = [];
 for (let number = 1; number <= RUNS && performance.now() < LIMIT_MS; number++) {
   const run = await runTests(join(folder.path, `${number}.json`));
   runs.push(run);
-  console.log(`run ${number}: ${run.seconds} s, ${run.passed} passed, ${run.failed.length} failed`);
-  for (const name of run.failed) console.log(`  FAILED ${name}`);
+  console.log(`run ${number}: ${run.seconds} s, ${run.passed} passed, ${run.failed.size} failed`);
+  for (const [name, message] of run.failed) console.log(`  FAILED ${name}\n    ${message.split('\n', 1)}`);
 }
 await Promise.all(busy.map((worker) => worker.terminate()));
 const sentence = describe(runs);
@@ -58,7 +62,7 @@ console.log(sentence);
 if (values.write === true) {
   replaceBetween('docs/evidence/mutation.md', '<!-- repeat -->', '<!-- end -->', sentence);
 }
-process.exitCode = runs.some(({ failed }) => failed.length > 0) ? 1 : 0;
+process.exitCode = runs.some(({ failed }) => failed.size > 0) ? 1 : 0;
 
 async function runTests(file: string): Promise<Run> {
   const startedMs = performance.now();
@@ -69,11 +73,13 @@ async function runTests(file: string): Promise<Run> {
   const [code] = await once(child, 'exit');
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const report = await readReport(file);
-  const failed = report.testResults.flatMap(({ name, status, assertionResults }) => {
-    const names = assertionResults.filter((test) => test.status === 'failed').map((test) => test.fullName);
-    return names.length === 0 && status === 'failed' ? [name] : names;
-  });
-  if (code !== 0 && failed.length === 0) failed.push(`npm test ended with ${code}`);
+  const failed = new Map<string, string>();
+  for (const { name, status, assertionResults } of report.testResults) {
+    const tests = assertionResults.filter((test) => test.status === 'failed');
+    for (const { fullName, failureMessages } of tests) failed.set(fullName, failureMessages.join('\n'));
+    if (status === 'failed' && tests.length === 0) failed.set(name, 'the file does not load');
+  }
+  if (code !== 0 && failed.size === 0) failed.set('npm test', `ended with ${code}`);
   return { seconds, passed: report.numPassedTests, failed };
 }
 
@@ -86,8 +92,8 @@ async function readReport(file: string): Promise<Report> {
 function describe(all: readonly Run[]): string {
   const { date, commit, machine } = readCircumstances();
   const seconds = all.map((run) => run.seconds);
-  const failures = all.flatMap(({ failed }) => failed);
-  const tests = Math.max(...all.map(({ passed, failed }) => passed + failed.length));
+  const failures = all.flatMap(({ failed }) => [...failed.keys()]);
+  const tests = Math.max(...all.map(({ passed, failed }) => passed + failed.size));
   return (
     `${date}, commit ${commit}, ${machine}, beside ${BUSY} threads that compute: ${all.length} runs of ` +
     `${tests.toLocaleString('en')} tests in ${Math.min(...seconds)} to ${Math.max(...seconds)} s each, ` +

@@ -258,8 +258,9 @@ describe('the keys of the issuer', () => {
     expect(await at.nextRecord()).toMatchObject({ status: 503, error_type: 'keys_unavailable' });
     expect((await at.chat({}, bearer(API_KEY))).status).toBe(200);
     expect((await fetch(`${at.url}/healthz`)).status).toBe(200);
-    // No token causes a reading, while there are no keys.
-    expect(down.requestCount).toBe(1);
+    // No token causes a reading, while there are no keys: they are read again every few seconds.
+    for (let count = 0; count < 30; count++) expect((await at.chat({}, bearer(token))).status).toBe(503);
+    expect(down.requestCount).toBeLessThan(15);
     expect(await untilCondition(at, 'jwks_missing')).toMatchObject({
       severity: 'critical',
       sentence: expect.stringMatching(/^all tokens get 503: .* status 500$/),
@@ -276,7 +277,7 @@ describe('the keys of the issuer', () => {
     failing.answerWith((response) => response.destroy());
     const unknown = await failing.issue(await makeKey('k9'), { scope: '*' });
     expect((await at.chat({}, bearer(unknown))).status).toBe(401);
-    expect(failing.requestCount).toBe(2);
+    expect(failing.requestCount).toBeGreaterThanOrEqual(2);
     expect((await at.chat({}, bearer(await failing.issue(key, { scope: '*' })))).status).toBe(200);
     await at.untilLogged('the former keys stay in use');
   });
