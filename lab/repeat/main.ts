@@ -97,6 +97,6 @@ function describe(all: readonly Run[]): string {
   return (
     `${date}, commit ${commit}, ${machine}, beside ${BUSY} threads that compute: ${all.length} runs of ` +
     `${tests.toLocaleString('en')} tests in ${Math.min(...seconds)} to ${Math.max(...seconds)} s each, ` +
-    `${failures.length} failures${failures.length === 0 ? '' : ` (${failures.join('; ')})`}.`
+    (failures.length === 0 ? 'none failed.' : `failed: ${failures.join('; ')}.`)
   );
 }
