@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, matchesGlob, relative } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -9,8 +9,14 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 // pages with zeros when they are touched, and does not fill all that a gateway before it has freed.
 process.env.MALLOC_MMAP_THRESHOLD_ ??= String(1024 ** 2);
 
-/** Only an event that never comes takes so long, even on a busy machine. */
-const expectation = { poll: { timeout: 60_000 } };
+/** What all projects have. Only an event that never comes, and a test that hangs, takes so long, even on a busy machine. */
+const COMMON = {
+  // No module has state, so that test files can share the modules that one of them has loaded.
+  isolate: false,
+  expect: { poll: { timeout: 60_000 } },
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+};
 
 /**
  * Tests that need a program which is installed or built for them (a collector, a browser, Redis, Helm), or that take
@@ -35,13 +41,24 @@ const FLEET = [
 ];
 
 /** Files that wait most of their time, by the rules of what they test. */
-const WAITING =
-  /\/test\/(gateway\/(conditions\/(whole|machine|certificate|export|limit|clients|config)-|conditions\/held-limits|replicas\/silent-streams|admin\/verdict|discovery\/readiness-gate|peers)|rollout\/(steering|corrections|shadow|rollout-command|two-rollouts)|main\/(full-disk|file-descriptors)|export\/(silent-ends|logs)|cli\/drains\/drain)/;
+const WAITING = [
+  'test/cli/drains/drain.test.ts',
+  'test/export/{logs,silent-ends}.test.ts',
+  'test/gateway/admin/verdict.test.ts',
+  'test/gateway/conditions/{certificate,clients,config,export,limit,machine}-conditions.test.ts',
+  'test/gateway/conditions/{held-limits,whole-gateway}.test.ts',
+  'test/gateway/discovery/readiness-gate.test.ts',
+  'test/gateway/peers.test.ts',
+  'test/gateway/replicas/silent-streams.test.ts',
+  'test/main/{file-descriptors,full-disk}.test.ts',
+  'test/rollout/{corrections,rollout-command,shadow,steering,two-rollouts}.test.ts',
+];
 
 /** Spreads those over the first half, so that others have something to do beside them. */
 class Spread extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isWaiting = ({ moduleId }: TestSpecification): boolean => WAITING.test(moduleId);
+    const isWaiting = ({ moduleId }: TestSpecification): boolean =>
+      WAITING.some((pattern) => matchesGlob(relative(import.meta.dirname, moduleId), pattern));
     const sorted = await super.sort(files);
     const waiting = sorted.filter(isWaiting);
     const spread = sorted.filter((file) => !isWaiting(file));
@@ -64,49 +81,35 @@ export default defineConfig({
     projects: [
       {
         test: {
+          ...COMMON,
           name: 'unit',
           include: ['test/**/*.test.ts', 'lab/test/**/*.test.ts'],
           exclude: ['test/e2e/**', ...TOOLS],
-          // No module has state, so that test files can share the modules that one of them has loaded.
-          isolate: false,
-          // Only a test that hangs takes so long, even on a busy machine.
-          testTimeout: 180_000,
-          expect: expectation,
-          hookTimeout: 180_000,
         },
       },
       {
         test: {
+          ...COMMON,
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           exclude: [...TOOLS, ...FLEET],
-          isolate: false,
-          testTimeout: 180_000,
-          expect: expectation,
-          hookTimeout: 180_000,
         },
       },
       {
         test: {
+          ...COMMON,
           name: 'tools',
           include: TOOLS,
           exclude: FLEET,
-          isolate: false,
-          testTimeout: 180_000,
-          expect: expectation,
-          hookTimeout: 180_000,
         },
       },
       {
         test: {
+          ...COMMON,
           name: 'fleet',
           include: FLEET,
-          isolate: false,
           sequence: { groupOrder: 1 },
           maxWorkers: 2,
-          testTimeout: 180_000,
-          expect: expectation,
-          hookTimeout: 180_000,
         },
       },
     ],

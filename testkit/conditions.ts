@@ -11,7 +11,7 @@ export interface ShownCondition {
   readonly figures: Readonly<Record<string, string | number>>;
 }
 
-/** Begins and ends take seconds by the registry, and more on a busy machine. */
+/** Begins and ends take seconds by the registry. */
 const PACE = { interval: 250 };
 
 /** The conditions of these ids that are on now; without ids all. */

@@ -5,7 +5,7 @@ import type { StartedGateway } from '../start-gateway.ts';
 export interface ChatPace {
   /** Each sends one chat after another. */
   readonly clientCount: number;
-  /** How long a client waits between an answer and its next chat. */
+  /** How long a client waits between an answer and its next chat; 0: not at all, for a race that a pause would hide. */
   readonly pauseMs: number;
   /** What the bodies have besides a model and a message. */
   readonly members?: object;
@@ -26,7 +26,7 @@ export function keepChatting(
     while (!isOver) {
       const response = await gateway.chat(members);
       onAnswer?.(response, await response.text());
-      await setTimeout(pauseMs);
+      if (pauseMs > 0) await setTimeout(pauseMs);
     }
   };
   const clients = Promise.all(Array.from({ length: clientCount }, runClient));

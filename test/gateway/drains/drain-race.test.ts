@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '#testkit/certificates.ts';
 import { startFakeReplica } from '#testkit/fake-replica.ts';
 import { createGate } from '#testkit/gates.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { runs } from '#testkit/runs.ts';
 import { type ReplicaAnswer, type StartedGateway, startGateway } from '#testkit/start-gateway.ts';
@@ -149,31 +150,22 @@ test.for([1, 2])(
     await using a = await startFakeReplica({ name: 'a' });
     await using b = await startFakeReplica({ name: 'b' });
     await using gateway = await startGateway({ replicas: [a, b], config: { gateway: { workers } } });
-    // Clients send until it is disposed of, also by an assertion that fails: the gateway waits for them.
-    using load = new DisposableStack();
     const statuses = new Set<number>();
-    const clients = Array.from({ length: CLIENTS }, async () => {
-      while (!load.disposed) {
-        const response = await gateway.chat();
-        await response.arrayBuffer();
-        statuses.add(response.status);
+    const onAnswer = ({ status }: Response) => void statuses.add(status);
+    {
+      await using _chats = keepChatting(gateway, { clientCount: CLIENTS, pauseMs: 0, onAnswer });
+      for (let round = 0; round < ROUNDS; round++) {
+        await a.untilRequests(a.requests.length + CLIENTS);
+        await drain(gateway);
+        // What was sent before the answer lies ready to be read: the fake replica gets its turns to read it.
+        for (let turn = 0; turn < 10; turn++) await setImmediate();
+        const arrived = a.requests.length;
+        await b.untilRequests(b.requests.length + 2 * CLIENTS);
+        expect(a.requests).toHaveLength(arrived);
+        expect(await drain(gateway, 'a/drain?wait=1h')).toMatchObject({ safe_to_stop: true });
+        await drain(gateway, 'a/undrain');
       }
-    });
-
-    for (let round = 0; round < ROUNDS; round++) {
-      await a.untilRequests(a.requests.length + CLIENTS);
-      await drain(gateway);
-      // What was sent before the answer lies ready to be read: the fake replica gets its turns to read it.
-      for (let turn = 0; turn < 10; turn++) await setImmediate();
-      const arrived = a.requests.length;
-      await b.untilRequests(b.requests.length + 2 * CLIENTS);
-      expect(a.requests).toHaveLength(arrived);
-      expect(await drain(gateway, 'a/drain?wait=1h')).toMatchObject({ safe_to_stop: true });
-      await drain(gateway, 'a/undrain');
     }
-
-    load.dispose();
-    await Promise.all(clients);
     expect(statuses).toEqual(new Set([200]));
   },
 );

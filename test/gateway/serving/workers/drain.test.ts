@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type FakeReplica, startFakeReplica, startFakeReplicas } from '#testkit/fake-replica.ts';
+import { keepChatting } from '#testkit/load/paced-chats.ts';
 import { watchWorkerThreads } from '#testkit/processes/worker-threads.ts';
 import { runs } from '#testkit/runs.ts';
 import { chatAtOnce, startWorkers, sumOf } from './start-workers.ts';
@@ -12,12 +13,7 @@ describe('a drain', () => {
     await using replicas = await startFakeReplicas('a', 'b', 'c');
     const [a, ...others] = replicas as unknown as [FakeReplica, ...FakeReplica[]];
     await using gateway = await startWorkers(3, { replicas: [a, ...others] });
-    // Clients send until it is disposed of, also by an assertion that fails: the gateway waits for them.
-    using load = new DisposableStack();
-    const client = async () => {
-      while (!load.disposed) await (await gateway.chat()).text();
-    };
-    const clients = Array.from({ length: 16 }, client);
+    await using _chats = keepChatting(gateway, { clientCount: 16, pauseMs: 0 });
     await a.untilRequests(5);
 
     for (let round = 0; round < ROUNDS; round++) {
@@ -29,9 +25,6 @@ describe('a drain', () => {
       await gateway.admin('/admin/replicas/a/undrain', POST);
       await a.untilRequests(reached + 3);
     }
-
-    load.dispose();
-    await Promise.all(clients);
   });
 
   test('applies to a worker that replaces another', async () => {
