@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempDisposable, readFile } from 'node:fs/promises';
+import { mkdtempDisposable, open, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -25,6 +25,8 @@ const values = startProgram(
 const RUNS = toCount(values.runs);
 const LIMIT_MS = toCount(values.minutes) * 60_000;
 const BUSY = toCount(values.busy);
+/** How many characters of the output are shown of a run that failed without a failed test. */
+const SHOWN_OUTPUT = 4_000;
 
 /** What vitest's JSON report says of a run. */
 interface Report {
@@ -51,7 +53,7 @@ await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-repeat-'))
 const busy = Array.from({ length: BUSY }, () => new Worker('for (;;);', { eval: true }));
 const runs: Run[] = [];
 for (let number = 1; number <= RUNS && performance.now() < LIMIT_MS; number++) {
-  const run = await runTests(join(folder.path, `${number}.json`));
+  const run = await runTests(join(folder.path, `${number}`));
   runs.push(run);
   console.log(`run ${number}: ${run.seconds} s, ${run.passed} passed, ${run.failed.size} failed`);
   for (const [name, message] of run.failed) console.log(`  FAILED ${name}\n    ${message.split('\n', 1)}`);
@@ -64,13 +66,17 @@ if (values.write === true) {
 }
 process.exitCode = runs.some(({ failed }) => failed.size > 0) ? 1 : 0;
 
-async function runTests(file: string): Promise<Run> {
+async function runTests(path: string): Promise<Run> {
   const startedMs = performance.now();
-  const child = spawn('npm', ['test', '--', '--reporter=json', `--outputFile=${file}`], {
+  const [file, outputFile] = [`${path}.json`, `${path}.txt`];
+  const output = await open(outputFile, 'w');
+  const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${file}`];
+  const child = spawn('npm', ['test', '--', ...reporters], {
     cwd: ROOT,
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', output.fd, output.fd],
   });
   const [code] = await once(child, 'exit');
+  await output.close();
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   const report = await readReport(file);
   const failed = new Map<string, string>();
@@ -79,7 +85,11 @@ async function runTests(file: string): Promise<Run> {
     for (const { fullName, failureMessages } of tests) failed.set(fullName, failureMessages.join('\n'));
     if (status === 'failed' && tests.length === 0) failed.set(name, 'the file does not load');
   }
-  if (code !== 0 && failed.size === 0) failed.set('npm test', `ended with ${code}`);
+  if (code !== 0 && failed.size === 0) {
+    // What no test can be blamed for, such as an error that nobody caught.
+    console.log((await readFile(outputFile, 'utf8')).slice(-SHOWN_OUTPUT));
+    failed.set('npm test', `ended with ${code}`);
+  }
   return { seconds, passed: report.numPassedTests, failed };
 }
 

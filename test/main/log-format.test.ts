@@ -22,7 +22,8 @@ log: { format: text, level: debug, requests: true }
   const lines = new EventLog<string>();
   createInterface({ input: stdout }).on('line', (line) => lines.push(line));
   const until = async (pattern: RegExp) => {
-    await lines.until(() => lines.items.some((line) => pattern.test(line)));
+    // What never came is told with what did.
+    await expect.poll(() => lines.items.join('\n')).toMatch(pattern);
     return lines.items.map((line) => pattern.exec(line)).find((found) => found !== null)?.[1] ?? '';
   };
   const address = await until(/ INFO {2}serving .*\blisten=(\S+) .*workers=2\b/);
