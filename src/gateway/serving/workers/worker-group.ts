@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { url as inspectorUrl } from 'node:inspector';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import type { Telemetry } from '#otel';
 import type { Log } from '#otel/base';
 import {
@@ -63,9 +64,16 @@ export class WorkerGroup implements Serving {
     this.#slots = Array.from({ length: workerCount }, (_, worker) => this.#createSlot(worker));
   }
 
-  /** Binds the port exclusively first, so that a port in use is an error. */
+  /**
+   * Binds the address itself first. Workers, which share a port, would not notice that another gateway uses it; and the port
+   * that the system picks for 0 is kept until they have it, because somebody else could get it in between.
+   */
   async listen(address: ListenOptions): Promise<number> {
-    const port = await findFreePort(address);
+    await using server = createServer((socket) => socket.destroy());
+    const isPicked = address.port === 0;
+    await once(server.listen({ ...address, exclusive: true, reusePort: isPicked }), 'listening');
+    const { port } = server.address() as AddressInfo;
+    if (!isPicked) await server[Symbol.asyncDispose]();
     await Promise.all(this.#slots.map((slot) => slot.listen({ ...address, port, reusePort: true })));
     return port;
   }
@@ -172,20 +180,4 @@ export class WorkerGroup implements Serving {
     for (const [name, args] of this.#kept) this.#call(thread, name, args).catch(() => undefined);
     return thread;
   }
-}
-
-/**
- * Binds an address exclusively and closes it again. Returns the port, which the system picks for port 0; rejects with
- * the system's error. Listeners with SO_REUSEPORT alone would not notice that another gateway uses the port.
- */
-function findFreePort(address: { readonly host: string; readonly port: number }): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen({ host: address.host, port: address.port, exclusive: true }, () => {
-      const bound = server.address();
-      const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
+import type { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
 import { startFakeCollector } from '#testkit/fake-collector.ts';
 import { chatChunk, DONE, hang, startFakeReplica } from '#testkit/fake-replica.ts';
@@ -22,6 +25,26 @@ describe('starting and stopping', () => {
       expect((await gateway.chat()).status).toBe(200);
     },
   );
+
+  test('nobody else gets the port that the system picked, before the workers have it', async () => {
+    using watched = watchWorkerThreads();
+    await using replica = await startFakeReplica();
+
+    const starting = startWorkers(2, { replicas: [replica] });
+    await watched.untilStarted(2);
+    const [worker] = watched.threads as [Worker];
+    const post = worker.postMessage.bind(worker);
+    const taken = Promise.withResolvers<unknown>();
+    worker.postMessage = (message: { readonly name: string; readonly args: readonly { port: number }[] }) => {
+      if (message.name !== 'listen') return post(message);
+      worker.postMessage = post;
+      taken.resolve(take(message.args[0]?.port).finally(() => post(message)));
+    };
+
+    await expect(taken.promise).rejects.toThrow('EADDRINUSE');
+    await using gateway = await starting;
+    expect((await gateway.chat()).status).toBe(200);
+  });
 
   test('a start fails with the reason why a worker has ended', async () => {
     using watched = watchWorkerThreads();
@@ -125,3 +148,9 @@ describe('starting and stopping', () => {
     expect(watched.threads).toHaveLength(count === 1 ? 0 : count);
   });
 });
+
+/** Listens on a port for a moment; rejects with the system's error. */
+async function take(port: number | undefined): Promise<void> {
+  await using server = createServer();
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+}
