@@ -72,7 +72,7 @@ describe('a server of keys is refused, with a reason that quotes nothing, if it 
   });
 
   test('on no port', async () => {
-    await expect(readJwks(`http://127.0.0.1:${await findFreePort()}/`)).rejects.toThrow('ECONNREFUSED');
+    await expect(readJwks(`http://127.0.0.9:${await findFreePort()}/`)).rejects.toThrow('ECONNREFUSED');
   });
 
   test.each<[string, Parameters<FakeIssuer['answerWith']>[0]]>([
