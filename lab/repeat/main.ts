@@ -105,7 +105,7 @@ function describe(all: readonly Run[]): string {
   const failures = all.flatMap(({ failed }) => [...failed.keys()]);
   const tests = Math.max(...all.map(({ passed, failed }) => passed + failed.size));
   return (
-    `${date}, commit ${commit}, ${machine}, beside ${BUSY} threads that compute: ${all.length} runs of ` +
+    `${date}, commit ${commit}, ${machine}, busy threads beside it: ${BUSY}; ${all.length} runs of ` +
     `${tests.toLocaleString('en')} tests in ${Math.min(...seconds)} to ${Math.max(...seconds)} s each, ` +
     (failures.length === 0 ? 'none failed.' : `failed: ${failures.join('; ')}.`)
   );
