@@ -19,15 +19,15 @@ const COMMON = {
 };
 
 /**
- * Tests that need a program which is installed or built for them (a collector, a browser, Redis, Helm), or that take
- * minutes by nature: `npm run test:tools`, every night.
+ * Tests that need a program which is installed or built for them (a collector, a browser, Redis, Helm), that take minutes by
+ * nature, or that do in small what a program of the lab does at length in the same night: `npm run test:tools`.
  */
 const TOOLS = [
   'test/deploy/**/*.test.ts',
   'test/e2e/{collector,dashboard,packages,privacy,rollout}/**/*.test.ts',
-  'test/e2e/{backends,engine-trace}.test.ts',
+  'test/e2e/{backends,engine-trace,history/kill}.test.ts',
   'lab/test/e2e/**/*.test.ts',
-  'lab/test/fuzz.test.ts',
+  'lab/test/{fuzz,simulation/simulation}.test.ts',
 ];
 
 /**
