@@ -53,7 +53,7 @@ await using folder = await mkdtempDisposable(join(tmpdir(), 'spangate-repeat-'))
 const busy = Array.from({ length: BUSY }, () => new Worker('for (;;);', { eval: true }));
 const runs: Run[] = [];
 for (let number = 1; number <= RUNS && performance.now() < LIMIT_MS; number++) {
-  const run = await runTests(join(folder.path, `${number}`));
+  const run = await runTests(join(folder.path, String(number)));
   runs.push(run);
   console.log(`run ${number}: ${run.seconds} s, ${run.passed} passed, ${run.failed.size} failed`);
   for (const [name, message] of run.failed) console.log(`  FAILED ${name}\n    ${message.split('\n', 1)}`);

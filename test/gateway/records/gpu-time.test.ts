@@ -136,7 +136,7 @@ describe('the GPU time of requests', () => {
     const script = (exchange: ReplicaExchange) => scripts[count++ % scripts.length]?.(exchange);
     await using a = await startFakeReplica({ name: 'a', script });
     await using b = await startFakeReplica({ name: 'b', script });
-    const refusing = { name: 'refusing', url: `http://127.0.0.1:9` };
+    const refusing = { name: 'refusing', url: 'http://127.0.0.1:9' };
     await using gateway = await startGateway({
       replicas: [withGpus(a), withGpus(b, 3), withGpus(refusing, 1)],
       config: {

@@ -49,7 +49,7 @@ describe('GET /metrics', () => {
   test('counts what the records of a run say, whatever became of the requests', async () => {
     await using a = await startSimulatedReplica({ name: 'a' });
     await using b = await startSimulatedReplica({ name: 'b', engine: 'llamacpp' });
-    const refusing = { name: 'refusing', url: `http://127.0.0.1:9`, models: ['down'] };
+    const refusing = { name: 'refusing', url: 'http://127.0.0.1:9', models: ['down'] };
     await using gateway = await startGateway({ replicas: [a, b, refusing] });
     const drained = async (response: Promise<Response>) => void (await (await response).text());
     for (const [index, tenant] of ['acme', 'umbrella', 'acme'].entries()) {
